@@ -1,0 +1,149 @@
+"""ClawHive: plugins, skill contracts and a policed, audited, replayable runtime for agent tools.
+
+The names below are the public ones; each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
+    from clawhive_core.hive import Hive
+    from clawhive_core.model.events import Event, StoredEvent
+    from clawhive_core.model.messages import (
+        ContentBlock,
+        LlmMessage,
+        LlmRequest,
+        LlmResponse,
+        MediaBlock,
+        TextBlock,
+        ThinkingBlock,
+        Usage,
+    )
+    from clawhive_core.model.principal import Principal
+    from clawhive_core.model.refusal import Refusal
+    from clawhive_core.model.runs import Plan, PlannedStep, Task
+    from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolMeta, ToolResult
+    from clawhive_core.plugins.hookspecs import HookContext, hookimpl
+    from clawhive_core.plugins.tool import tool
+    from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
+    from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
+    from clawhive_core.protocols.context import Entry, InvokeContext, Workspace
+    from clawhive_core.protocols.memory import Embedder, MemoryItem, MemoryStore
+    from clawhive_core.protocols.planner import PlanContext, Planner
+    from clawhive_core.protocols.provider import ToolProvider
+    from clawhive_core.protocols.sandbox import (
+        SandboxCommand,
+        SandboxEngine,
+        SandboxLimits,
+        SandboxOutcome,
+        Unsupported,
+    )
+    from clawhive_core.protocols.sink import AuditSink
+    from clawhive_core.protocols.stores import Channel, RunStore, SkillSource
+
+_HOMES = {
+    "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
+    "hive": ("Hive",),
+    "model.events": ("Event", "StoredEvent"),
+    "model.messages": (
+        "ContentBlock",
+        "LlmMessage",
+        "LlmRequest",
+        "LlmResponse",
+        "MediaBlock",
+        "TextBlock",
+        "ThinkingBlock",
+        "Usage",
+    ),
+    "model.principal": ("Principal",),
+    "model.refusal": ("Refusal",),
+    "model.runs": ("Plan", "PlannedStep", "Task"),
+    "model.tools": ("Artifact", "ToolCall", "ToolDef", "ToolMeta", "ToolResult"),
+    "plugins.hookspecs": ("HookContext", "hookimpl"),
+    "plugins.tool": ("tool",),
+    "protocols.adapter": ("LlmAdapter", "StreamEvent"),
+    "protocols.check": ("CheckResult", "PolicyCheck", "PolicyRequest"),
+    "protocols.context": ("Entry", "InvokeContext", "Workspace"),
+    "protocols.memory": ("Embedder", "MemoryItem", "MemoryStore"),
+    "protocols.planner": ("PlanContext", "Planner"),
+    "protocols.provider": ("ToolProvider",),
+    "protocols.sandbox": (
+        "SandboxCommand",
+        "SandboxEngine",
+        "SandboxLimits",
+        "SandboxOutcome",
+        "Unsupported",
+    ),
+    "protocols.sink": ("AuditSink",),
+    "protocols.stores": ("Channel", "RunStore", "SkillSource"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [
+    "Artifact",
+    "AuditSink",
+    "Channel",
+    "CheckResult",
+    "ClawHiveError",
+    "ContentBlock",
+    "Embedder",
+    "Entry",
+    "Event",
+    "Hive",
+    "HookContext",
+    "InvokeContext",
+    "LlmAdapter",
+    "LlmMessage",
+    "LlmRequest",
+    "LlmResponse",
+    "MediaBlock",
+    "MemoryItem",
+    "MemoryStore",
+    "ModelError",
+    "Plan",
+    "PlanContext",
+    "PlannedStep",
+    "Planner",
+    "PolicyCheck",
+    "PolicyRequest",
+    "Principal",
+    "Refusal",
+    "RunStore",
+    "SandboxCommand",
+    "SandboxEngine",
+    "SandboxLimits",
+    "SandboxOutcome",
+    "SandboxUnavailable",
+    "SkillSource",
+    "StoredEvent",
+    "StreamEvent",
+    "Task",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolCall",
+    "ToolDef",
+    "ToolError",
+    "ToolMeta",
+    "ToolProvider",
+    "ToolResult",
+    "Unsupported",
+    "Usage",
+    "Workspace",
+    "__version__",
+    "hookimpl",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'clawhive_core' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"clawhive_core.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,1 @@
+"""The nouns of ClawHive: frozen values without I/O (ARCHITECTURE, section 1)."""

@@ -1,0 +1,77 @@
+"""Canonical JSON and digests: one byte sequence for one JSON value (RFC 8785)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+_encode = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+).encode
+
+# The standard encoder writes what RFC 8785 asks for, except floats, integers beyond 2^53 and the
+# order of keys outside the Basic Multilingual Plane; a text that may hold one of these takes the
+# slow road. A false alarm costs time, never correctness.
+_hard = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d+(?:[.eE]|\d{15})|[\ud800-\U0010ffff]")
+
+_SAFE_INTEGER = 2**53 - 1
+
+
+def canonical(value: Any) -> bytes:
+    """Return the RFC 8785 encoding of a JSON value, as UTF-8 bytes.
+
+    Integers beyond ±(2^53-1), NaN, infinities and lone surrogates have no canonical JSON form;
+    they are written as `{"$int": "..."}`, `{"$float": "nan"}` and the replacement character.
+
+    Raises:
+        TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
+    """
+    try:
+        text = _encode(value)
+    except ValueError:
+        return _careful(value)
+    if _hard.search(text) is None:
+        return text.encode("utf-8")
+    return _careful(value)
+
+
+def _careful(value: Any) -> bytes:
+    import rfc8785
+
+    return rfc8785.dumps(_storable(value))
+
+
+def _storable(value: Any) -> Any:
+    """Replace what canonical JSON cannot hold by a marked stand-in."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, int):
+        return value if abs(value) <= _SAFE_INTEGER else {"$int": str(value)}
+    if isinstance(value, float):
+        finite = value == value and value not in (float("inf"), float("-inf"))  # noqa: PLR0124 - NaN is the one value unequal to itself
+        return value if finite else {"$float": str(value)}
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return {_storable(str(key)): _storable(item) for key, item in items}
+    return [_storable(item) for item in value]
+
+
+def canonical_text(value: Any) -> str:
+    """Return `canonical(value)` as text."""
+    return canonical(value).decode("utf-8")
+
+
+def digest(value: Any) -> str:
+    """Return the lower-case hexadecimal SHA-256 of a JSON value's canonical form."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def preview(text: str, limit: int = 200) -> str:
+    """Return at most `limit` characters of `text` on one line, a cut marked by an ellipsis."""
+    flat = " ".join(text[: limit * 2].split())
+    return flat if len(flat) <= limit and len(text) <= limit * 2 else flat[: limit - 1] + "…"

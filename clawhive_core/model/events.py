@@ -1,0 +1,52 @@
+"""One fact of the log, before it is appended and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fact to append: its kind, whose it is, and a JSON body.
+
+    `body` may hold `Blob` values: large bodies that the log stores once, by content.
+    """
+
+    kind: str
+    """A dotted past or phase, such as `run.start`."""
+    body: Mapping[str, Any]
+    trace_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    step_id: str | None = None
+    invocation_id: str | None = None
+    conversation_id: str | None = None
+    principal: str | None = None
+    tool: str | None = None
+    provider_id: str | None = None
+    status: str | None = None
+    version: int = 1
+    """The version of this kind's body."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """One row of the log, as stored."""
+
+    seq: int
+    ts: str
+    """RFC 3339 with microseconds, UTC."""
+    event: Event
+    prev: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A value kept by content outside its row: the row holds digest, size and a preview."""
+
+    value: Any
+    """A JSON value; `str` and `bytes` are kept as they are."""
+    preview: str = field(default="")

@@ -1,0 +1,47 @@
+"""A capability given to someone, for a while."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Scope = Literal["step", "task", "session", "persistent"]
+Mode = Literal["allow", "ask"]
+Issuer = Literal["starter", "user", "config", "skill", "approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityGrant:
+    """One capability given to a principal; it ends with its scope."""
+
+    grant_id: str
+    capability: str
+    """A canonical pattern, `verb:resource`."""
+    subject: str
+    scope: Scope
+    scope_id: str
+    """The id of the step, task or session; empty for persistent ones."""
+    issuer: Issuer
+    mode: Mode = "allow"
+    expires_at: str | None = None
+    """RFC 3339, UTC."""
+    parent_grant: str | None = None
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person gave it, so that it can lift the ask of a guarded tool."""
+        return self.issuer in {"user", "config", "approval"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the grant as JSON."""
+        return {
+            "grant_id": self.grant_id,
+            "capability": self.capability,
+            "subject": self.subject,
+            "scope": self.scope,
+            "scope_id": self.scope_id,
+            "issuer": self.issuer,
+            "mode": self.mode,
+            "expires_at": self.expires_at,
+            "parent_grant": self.parent_grant,
+        }

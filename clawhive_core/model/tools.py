@@ -1,0 +1,143 @@
+"""Tools and their calls: ToolDef, ToolMeta, ToolCall, ToolResult, Artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from clawhive_core.model.canonical import digest
+
+Level = Literal["L0", "L1", "L2"]
+"""What a tool may reach: L0 reads, L1 writes files, L2 executes, uses the network or a CLI."""
+
+Risk = Literal["safe", "guarded", "unsafe", "unknown"]
+"""How a call is decided: by its grants, after one approval, each time by a person; unknown is
+decided as guarded."""
+
+Effects = Mapping[str, str | tuple[str, ...]]
+"""Arguments to capabilities: `{"path": "fs.read"}` asks for `fs.read:<the argument's value>`, a
+template (`"fs.read:{}/**"`) says more; the key `""` is for what every call needs. A list asks for
+one capability an item, an object one a key."""
+
+JsonSchema = Mapping[str, Any]
+"""A JSON Schema, draft 2020-12."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDef:
+    """What a model is shown of a tool: name, description, and its parameters as JSON Schema."""
+
+    name: str
+    description: str
+    parameters: JsonSchema
+
+
+@dataclass(frozen=True)
+class ToolMeta:
+    """All that ClawHive knows of a tool before calling it."""
+
+    name: str
+    """Canonical name: 1 to 4 segments `[A-Za-z0-9_-]+` joined by dots."""
+    description: str
+    input_schema: JsonSchema
+    provider_id: str
+    output_schema: JsonSchema | None = None
+    capability_level: Level = "L0"
+    risk: Risk = "unknown"
+    effects: Effects = field(default_factory=dict[str, "str | tuple[str, ...]"])
+    sinks: tuple[str, ...] = ()
+    """Arguments that say where data or money goes."""
+    requires_confirm: bool = False
+    confirms: str | None = None
+    """The proposing tool whose proposal this tool carries out."""
+    side_effects: bool = False
+    idempotent: bool = False
+    polling: bool = False
+    timeout_ms: int = 30_000
+    preconditions: tuple[str, ...] = ()
+    """Tools that must have succeeded in this session."""
+    output_trust: Literal["trusted", "untrusted"] = "untrusted"
+    always_load: bool = False
+    category: str = ""
+    keywords: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    examples: tuple[Mapping[str, Any], ...] = ()
+    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def contract_hash(self) -> str:
+        """SHA-256 over schemas, level, risk, effects, sinks and idempotence."""
+        return digest(
+            {
+                "name": self.name,
+                "input_schema": self.input_schema,
+                "output_schema": self.output_schema,
+                "capability_level": self.capability_level,
+                "risk": self.risk,
+                "requires_confirm": self.requires_confirm,
+                "effects": self.effects,
+                "sinks": self.sinks,
+                "idempotent": self.idempotent,
+            }
+        )
+
+    @cached_property
+    def text_hash(self) -> str:
+        """SHA-256 over description, annotations and examples."""
+        return digest([self.description, self.annotations, self.examples])
+
+    def to_def(self) -> ToolDef:
+        """Return what a model is shown of this tool."""
+        return ToolDef(self.name, self.description, self.input_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What is asked for: a tool by name, with an input, under the id of whoever asks."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    catalog_revision: str | None = None
+    """The catalog revision under which the tool was offered; None where it was named by a person
+    or a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that a call left behind."""
+
+    path: str
+    """Absolute, or relative to the run's artifacts folder."""
+    media_type: str
+    bytes: int
+    sha256: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the artifact as JSON."""
+        return {
+            "path": self.path,
+            "media_type": self.media_type,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came back from a call."""
+
+    tool_call_id: str
+    output: str
+    """Text, as a model reads it."""
+    is_error: bool = False
+    structured: Any = None
+    """The JSON value, where the tool gives one."""
+    artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        """The structured value where there is one, else the text."""
+        return self.output if self.structured is None else self.structured

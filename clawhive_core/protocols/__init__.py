@@ -1,0 +1,1 @@
+"""Every seam of ClawHive: what plugins implement and what they are given."""

@@ -1,0 +1,203 @@
+"""What a tool gets beside its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Protocol
+
+from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.principal import Principal
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Workspace(Protocol):
+    """A directory handle: paths are relative to the project root, or absolute.
+
+    Each access is checked against the capabilities of this call. No link is followed out of what
+    was granted; names that policy denies (`.clawhive/**`, `.env*`) are refused by name and left out
+    of listings.
+
+    Raises:
+        ToolError: `denied` for a path that this call may not touch, `not_found`, `not_a_file`,
+            `not_a_directory`, `too_large` or `io_error`, each with the path.
+    """
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the project root."""
+        ...
+
+    def read_bytes(self, path: str, *, limit: int) -> bytes:
+        """Return at most `limit` bytes of a file.
+
+        Raises:
+            ToolError: `too_large` where the file holds more.
+        """
+        ...
+
+    def read_text(self, path: str, *, limit: int) -> str:
+        """Return a UTF-8 file's text; `not_text` where it is none."""
+        ...
+
+    def list(self, path: str) -> list[Entry]:
+        """Return the entries of a directory, sorted by name."""
+        ...
+
+    def walk(self, path: str) -> Iterator[Entry]:
+        """Yield every file and folder below a directory, depth first, sorted."""
+        ...
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Replace or create a file atomically, creating parent folders."""
+        ...
+
+
+class Entry(Protocol):
+    """One entry of a directory."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the project root where it lies inside, else absolute."""
+        ...
+
+    @property
+    def kind(self) -> Literal["file", "directory", "link", "other"]:
+        """What it is, links not followed."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Its size; 0 for what is no file."""
+        ...
+
+
+class Store(Protocol):
+    """Small JSON values in the caller's own namespace, kept in the project's database."""
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """Return the value, or `default`."""
+        ...
+
+    async def put(self, key: str, value: Any) -> None:
+        """Keep a JSON value."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Forget a key; nothing happens where it is unknown."""
+        ...
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """Return the keys that start with `prefix`, sorted."""
+        ...
+
+
+class InvokeContext(Protocol):
+    """What a tool gets of the call it serves: annotate a parameter with this type to get it."""
+
+    @property
+    def trace_id(self) -> str:
+        """The trace of the whole run and its sub-agents."""
+        ...
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+        ...
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        ...
+
+    @property
+    def step_id(self) -> str:
+        """The step."""
+        ...
+
+    @property
+    def invocation_id(self) -> str:
+        """This execution of the call."""
+        ...
+
+    @property
+    def tool_call_id(self) -> str:
+        """The call that it serves."""
+        ...
+
+    @property
+    def conversation_id(self) -> str:
+        """The session."""
+        ...
+
+    @property
+    def principal(self) -> Principal:
+        """Who calls."""
+        ...
+
+    @property
+    def user_id(self) -> str:
+        """The user at the root of the run."""
+        ...
+
+    @property
+    def skill_id(self) -> str | None:
+        """The skill whose handler this is, None for other tools."""
+        ...
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        """What the user's configuration says about the user."""
+        ...
+
+    @property
+    def idempotency_key(self) -> str:
+        """Equal for every execution of the same ToolCall."""
+        ...
+
+    @property
+    def workspace(self) -> Workspace:
+        """The project's files, as far as this call was granted them."""
+        ...
+
+    @property
+    def artifacts(self) -> str:
+        """The absolute path of the run's artifacts folder, created on first use."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """The tool's own namespace."""
+        ...
+
+    def remaining(self) -> float:
+        """Return the seconds until the deadline of this call."""
+        ...
+
+    async def call(self, name: str, input: Mapping[str, Any]) -> Any:
+        """Call another tool through the executor.
+
+        Returns:
+            The tool's structured value, else its text; a refusal as a dict.
+        """
+        ...
+
+    async def complete(self, request: LlmRequest) -> LlmResponse:
+        """Ask a model, under the run's budget, rights and log."""
+        ...
+
+    def secret(self, name: str) -> str:
+        """Return a secret by name; from here on its value is redacted from the log.
+
+        Raises:
+            ToolError: `secret_not_found`, with the line that sets it.
+        """
+        ...
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Tell listeners how far the call is. Never blocks; capped."""
+        ...
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        """Give listeners output as it comes; it survives a timeout. Never blocks; capped."""
+        ...

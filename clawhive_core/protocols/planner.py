@@ -1,0 +1,46 @@
+"""Who turns a task into steps."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.runs import Plan, Task
+from clawhive_core.model.tools import ToolDef
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """What a planner may know and do; a planner executes nothing."""
+
+    tools: Sequence[ToolDef]
+    """The tools that the task's principal may see."""
+    task_type: Mapping[str, Any] | None
+    """The manifest's entry of the task type: input_schema, steps, output."""
+    complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
+    failed: Mapping[str, str]
+    """On re-planning: failed step names and their error codes."""
+
+
+class Planner(Protocol):
+    """Decomposes a task; asked again when a step failed and `replans` is true."""
+
+    @property
+    def name(self) -> str:
+        """The planner's name in configuration and log."""
+        ...
+
+    @property
+    def replans(self) -> bool:
+        """Whether it wants to be asked again after a failure."""
+        ...
+
+    async def plan(self, task: Task, ctx: PlanContext) -> Plan:
+        """Return the steps.
+
+        Raises:
+            RunError: `cannot_plan`, with what is missing.
+        """
+        ...

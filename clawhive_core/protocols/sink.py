@@ -1,0 +1,33 @@
+"""Where events go beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from clawhive_core.model.events import StoredEvent
+
+
+class AuditSink(Protocol):
+    """Receives events after they are committed, in order, redacted.
+
+    A required sink that raises stops effects; others are skipped and counted.
+    """
+
+    @property
+    def name(self) -> str:
+        """The sink's name in the log and in `doctor`."""
+        ...
+
+    @property
+    def required(self) -> bool:
+        """Whether effects must stop when it fails."""
+        ...
+
+    async def write(self, events: Sequence[StoredEvent]) -> None:
+        """Take a batch."""
+        ...
+
+    async def close(self) -> None:
+        """Flush and release."""
+        ...
