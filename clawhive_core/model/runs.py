@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step of a plan; strings in `input` may hold references such as `${steps.search.output}`."""
+    """One step of a plan; strings in `input` may hold references: `${steps.NAME.output}`."""
 
     name: str
     tool: str
