@@ -1,0 +1,271 @@
+"""The keys of what ClawHive decides itself: routing, tools, plugins, policy, runs, skills, user."""
+
+from __future__ import annotations
+
+from clawhive_core.config.setting import Setting
+
+_MILLISECONDS = (1, 86_400_000)
+
+
+def _joined(key: str, text: str) -> Setting:
+    """A list that every layer may add to, and that makes things stricter."""
+    return Setting(key, "texts", (), text, project="tighten", tighter="adds", union=True)
+
+
+_ROUTING = (
+    Setting(
+        "routing.mode",
+        "text",
+        "search",
+        "Whether a model sees every tool (`full`) or searches and enables them (`search`); "
+        "`legacy` and `v2` are other words for the two.",
+        env=("DYN_TOOL_ROUTING_MODE",),
+        project="tighten",
+        tighter="later",
+        choices=("full", "search"),
+        words={"legacy": "full", "v2": "search"},
+    ),
+    Setting(
+        "routing.router_model",
+        "text",
+        "",
+        "The small model that ranks candidates; empty means rules only.",
+        env=("DYN_TOOL_ROUTER_MODEL",),
+        project="name",
+    ),
+    Setting(
+        "routing.router_provider",
+        "text",
+        "openai_compatible",
+        "The adapter that serves the small model.",
+        env=("DYN_TOOL_ROUTER_PROVIDER",),
+        project="name",
+    ),
+    Setting(
+        "routing.router_base_url",
+        "text",
+        None,
+        "Where the small model is served; unset means the adapter's own default.",
+        env=("DYN_TOOL_ROUTER_BASE_URL",),
+    ),
+    Setting(
+        "routing.router_api_key",
+        "text",
+        "",
+        "The key for the small model; may be empty for a local one.",
+        env=("DYN_TOOL_ROUTER_API_KEY",),
+        project="never",
+        secret=True,
+    ),
+    Setting(
+        "routing.router_timeout_sec",
+        "number",
+        8,
+        "Seconds after which the small model is not waited for.",
+        env=("DYN_TOOL_ROUTER_TIMEOUT_SEC",),
+        project="tighten",
+        tighter="lower",
+        bounds=(0, 3600),
+    ),
+    Setting(
+        "routing.enable_default_ttl_turns",
+        "integer",
+        3,
+        "For how many turns `tool_enable` enables a tool when it names none.",
+        env=("DYN_TOOL_ENABLE_DEFAULT_TTL_TURNS",),
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 1_000_000),
+    ),
+    Setting(
+        "routing.router_confidence_threshold",
+        "number",
+        0.65,
+        "Below this confidence of the small model the lexical order stands.",
+        env=("DYN_TOOL_ROUTER_CONFIDENCE_THRESHOLD",),
+        project="order",
+        bounds=(0, 1),
+    ),
+    Setting(
+        "routing.policy_strict",
+        "flag",
+        default=True,
+        text="Whether tools of low risk must be enabled too before they are called.",
+        env=("DYN_TOOL_POLICY_STRICT",),
+        project="tighten",
+        tighter="true",
+    ),
+    Setting("routing.always", "texts", (), "Tools that every conversation starts with."),
+    Setting(
+        "routing.always_threshold",
+        "number",
+        None,
+        "Share of conversations from which a tool of low risk is always injected; unset: never.",
+        bounds=(0, 1),
+    ),
+    Setting(
+        "routing.renew_on_use",
+        "flag",
+        default=False,
+        text="Whether a call renews the turns of an enabled tool.",
+        project="tighten",
+        tighter="false",
+    ),
+    Setting(
+        "routing.learning",
+        "text",
+        "shadow",
+        "Whether ranking learns from use: `shadow` only logs what it would have ranked.",
+        project="order",
+        choices=("off", "shadow", "on"),
+    ),
+)
+
+_TOOLS = (
+    Setting("tools", "tables", (), "Run-time tools, one `[[tools]]` each."),
+    Setting(
+        "tools.preferred_provider_order",
+        "texts",
+        ("builtin", "web", "sandbox", "mcp_*", "stub"),
+        "Which provider serves a name that several offer; one that is not listed stands just "
+        "before `stub`.",
+        project="order",
+    ),
+    Setting(
+        "tools.conflict",
+        "text",
+        "prefer",
+        "How equal names are settled: by the preferred order, or by the lower risk, then level.",
+        project="tighten",
+        tighter="later",
+        choices=("prefer", "safest"),
+    ),
+    Setting("tools.alias", "names", {}, "Further names of tools: alias to name.", project="name"),
+    Setting("tools.pin", "names", {}, "Tools to the provider that serves them.", project="order"),
+)
+
+_PLUGINS = (
+    Setting("plugins.enabled", "texts", None, "The only plugins to use; unset: all installed."),
+    Setting(
+        "plugins.disabled",
+        "texts",
+        (),
+        "Plugins that are not imported.",
+        project="tighten",
+        tighter="adds",
+        union=True,
+        flag="--no-plugins",
+    ),
+    Setting("plugins.order", "texts", (), "Plugins to load first, in order.", project="order"),
+    Setting(
+        "plugins.strict",
+        "flag",
+        default=False,
+        text="Whether a plugin that fails is an error.",
+        project="tighten",
+        tighter="true",
+        flag="--strict",
+    ),
+    Setting("plugins.ID", "table", {}, "What the plugin ID is given as its settings."),
+)
+
+_POLICY = (
+    Setting(
+        "policy.allow",
+        "texts",
+        (),
+        "Capabilities that need no question.",
+        union=True,
+        flag="--grant",
+    ),
+    _joined("policy.ask", "Capabilities that a person is asked about."),
+    _joined("policy.deny", "Capabilities that nothing allows."),
+    _joined("policy.checks", "Policy checks without which no effect happens."),
+    _joined("audit.required_sinks", "Audit sinks without which no effect happens."),
+)
+
+_RUNS = (
+    Setting(
+        "loop.max_tool_rounds",
+        "integer",
+        25,
+        "After how many rounds of tool calls a loop ends.",
+        project="tighten",
+        tighter="lower",
+        bounds=(0, 1_000_000),
+        flag="--max-tool-rounds",
+    ),
+    Setting(
+        "run.out",
+        "text",
+        "clawhive-out",
+        "The folder of runs' artifacts, relative to the project root.",
+        flag="--out",
+    ),
+    Setting(
+        "run.approve",
+        "text",
+        None,
+        "What happens when a person must approve; unset: `ask` on a terminal, else `park`.",
+        project="tighten",
+        tighter="later",
+        choices=("ask", "park", "deny"),
+        flag="--approve",
+    ),
+    Setting(
+        "limits.call_depth",
+        "integer",
+        8,
+        "How deep tool calls may be nested.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 64),
+    ),
+    Setting(
+        "limits.call_timeout_ms",
+        "integer",
+        30_000,
+        "Milliseconds that a call may take where its tool says nothing.",
+        project="tighten",
+        tighter="lower",
+        bounds=_MILLISECONDS,
+    ),
+)
+
+
+_SKILLS = (
+    Setting(
+        "skills.paths",
+        "texts",
+        (),
+        "Further folders of skills, relative to the project root.",
+        project="name",
+        tighter="inside",
+        flag="--skills",
+    ),
+    _joined("skills.disabled", "Skills that are not loaded."),
+    Setting(
+        "skills.profile",
+        "text",
+        "lenient",
+        "How strictly skills are checked.",
+        project="tighten",
+        tighter="later",
+        choices=("lenient", "strict", "portable"),
+        flag="--profile",
+    ),
+    Setting(
+        "user.id", "text", "local", "Who the user is, for subscriptions and quotas.", flag="--user"
+    ),
+    Setting("user.profile", "table", {}, "What tools may know of the user."),
+    Setting(
+        "web.search_backend",
+        "text",
+        "stub",
+        "What serves `web.search`.",
+        env=("WEB_SEARCH_BACKEND",),
+        project="name",
+    ),
+)
+
+CORE_SETTINGS = (*_ROUTING, *_TOOLS, *_PLUGINS, *_POLICY, *_RUNS, *_SKILLS)

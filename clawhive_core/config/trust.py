@@ -1,0 +1,247 @@
+"""Which project files the user trusts: by real path and digest, in the user's own directory."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.config.tomlfile import read_bytes
+from clawhive_core.diagnostics.finding import Finding, Fix
+from clawhive_core.errors import ConfigError, StorageError, UsageError
+
+_SCHEMA = "trust/1"
+_FILE = "trust.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """One project file that the user trusts, as long as its bytes stay the same."""
+
+    path: str
+    """The real path."""
+    sha256: str
+    trusted_at: str
+    """RFC 3339, UTC."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON."""
+        return {"path": self.path, "sha256": self.sha256, "trusted_at": self.trusted_at}
+
+
+@dataclass(frozen=True, slots=True)
+class TrustList:
+    """What the user trusts, and what is wrong with the file that says so."""
+
+    entries: tuple[Trusted, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def trusts(self, file: Path, sha256: str) -> bool:
+        """Return whether the file, with these bytes, is trusted."""
+        real = os.path.realpath(file)
+        return any(entry.path == real and entry.sha256 == sha256 for entry in self.entries)
+
+
+def list_trust(user_dir: Path) -> TrustList:
+    """Return what the user trusts; a file that cannot be used counts as empty, with a finding."""
+    file = user_dir / _FILE
+    try:
+        _refuse_shared(file)
+        data = read_bytes(file, os.fspath(file))
+        return TrustList(() if data is None else _parse(data))
+    except (ConfigError, ValueError, RecursionError) as error:
+        return TrustList((), (_unusable(file, str(error)),))
+
+
+def trust_project(
+    file: Path, *, user_dir: Path, env: Mapping[str, str], sha256: str | None = None
+) -> Trusted:
+    """Trust a project's configuration file with the bytes that it has now.
+
+    Args:
+        file: The `clawhive.toml`, or the `pyproject.toml` with `[tool.clawhive]`.
+        user_dir: The user's own directory.
+        env: The environment; inside a run nothing is trusted.
+        sha256: The digest of what the user was shown; where the file differs, nothing is trusted.
+
+    Raises:
+        UsageError: `inside_run`, where a run asks.
+        ConfigError: The file cannot be read, or is not what the user was shown.
+        StorageError: The list cannot be written.
+    """
+    refuse_inside_run(env)
+    entry = _entry(file, sha256)
+    with _locked(user_dir):
+        others = [old for old in _kept(user_dir) if old.path != entry.path]
+        _write(user_dir, (*others, entry))
+    return entry
+
+
+def revoke_trust(file: Path, *, user_dir: Path, env: Mapping[str, str]) -> bool:
+    """Trust a project's file no longer; whether it was trusted. The file need not exist any more.
+
+    Raises:
+        UsageError: `inside_run`, where a run asks.
+        StorageError: The list cannot be written.
+    """
+    refuse_inside_run(env)
+    if not list_trust(user_dir).entries:
+        return False
+    real = os.path.realpath(file)
+    with _locked(user_dir):
+        before = _kept(user_dir)
+        after = tuple(entry for entry in before if entry.path != real)
+        if len(after) == len(before):
+            return False
+        _write(user_dir, after)
+    return True
+
+
+def refuse_inside_run(env: Mapping[str, str]) -> None:
+    """Raise where the caller was started by a run: no agent decides about itself.
+
+    Raises:
+        UsageError: `inside_run`.
+    """
+    run = env.get("CLAWHIVE_RUN")
+    if run:
+        raise UsageError(
+            f"this was started by the run {run[:64]!r}, and no run may change trust",
+            code="inside_run",
+            place="CLAWHIVE_RUN",
+            fix="run the command yourself, in a terminal that no run has opened",
+        )
+
+
+def _entry(file: Path, expected: str | None) -> Trusted:
+    import hashlib
+    from datetime import UTC, datetime
+
+    shown = os.fspath(file)
+    data = read_bytes(file, shown)
+    if data is None:
+        raise ConfigError("there is no such file", place=shown, fix="run it in the project's root")
+    sha256 = hashlib.sha256(data).hexdigest()
+    if expected is not None and sha256 != expected:
+        raise ConfigError(
+            "the file changed while you looked at it", place=shown, fix="read it again, then trust"
+        )
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Trusted(os.path.realpath(file), sha256, now)
+
+
+def _refuse_shared(file: Path) -> None:
+    """Others who may write the list could trust for the user."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):
+        found = file.stat()
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ValueError("others may write it")
+        if found.st_uid not in {0, os.geteuid()}:
+            raise ValueError("it belongs to somebody else")
+
+
+def _parse(data: bytes) -> tuple[Trusted, ...]:
+    import json
+
+    document: Any = json.loads(data.decode("utf-8"))
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - a damaged file, not a caller's type
+    known = cast("dict[str, Any]", document)
+    if known.get("schema") != _SCHEMA:
+        raise ValueError(f"it is not in the form {_SCHEMA}")
+    projects = known.get("projects", [])
+    if not isinstance(projects, list):
+        raise ValueError("its projects are no list")  # noqa: TRY004 - as above
+    return tuple(_read_entry(entry) for entry in cast("list[Any]", projects))
+
+
+def _read_entry(entry: Any) -> Trusted:
+    try:
+        found = Trusted(entry["path"], entry["sha256"], entry["trusted_at"])
+    except (TypeError, KeyError) as error:
+        raise ValueError("an entry lacks path, sha256 or trusted_at") from error
+    if not all(isinstance(part, str) for part in (found.path, found.sha256, found.trusted_at)):
+        raise ValueError("an entry holds what is no text")
+    return found
+
+
+def _unusable(file: Path, why: str) -> Finding:
+    return Finding(
+        "CH0903",
+        "warning",
+        f"the list of trusted projects cannot be used, so none is trusted: {why}",
+        file=os.fspath(file),
+        fix=Fix(f"chmod 600 '{file}', or trust your projects again with `clawhive trust`"),
+    )
+
+
+def _kept(user_dir: Path) -> tuple[Trusted, ...]:
+    """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
+    found = list_trust(user_dir)
+    if found.findings:
+        file = user_dir / _FILE
+        with _storing(file):
+            file.replace(_free_name(file))
+    return found.entries
+
+
+def _free_name(file: Path) -> Path:
+    number = 1
+    while os.path.lexists(kept := file.with_name(f"{file.name}.damaged-{number}")):
+        number += 1
+    return kept
+
+
+@contextmanager
+def _locked(user_dir: Path) -> Generator[None]:
+    """Hold the directory while the list is read and replaced, so that no other's entry is lost."""
+    with _storing(user_dir):
+        user_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(user_dir, os.O_RDONLY) if os.name == "posix" else None
+    try:
+        if handle is not None:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _write(user_dir: Path, entries: tuple[Trusted, ...]) -> None:
+    import json
+    import tempfile
+
+    document = {"schema": _SCHEMA, "projects": [entry.to_dict() for entry in entries]}
+    with _storing(user_dir / _FILE):
+        # mkstemp makes the file readable and writable by its owner only.
+        handle, name = tempfile.mkstemp(prefix=".trust-", dir=user_dir)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(document, file, indent=2)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(user_dir / _FILE)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _storing(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"the list of trusted projects cannot be written: {error.strerror or error}",
+            place=os.fspath(path),
+            fix="give yourself the right to write there, or free space, and repeat the command",
+        ) from error

@@ -1,0 +1,27 @@
+"""What a code means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a code means: a title, a few sentences, and what to do."""
+
+    code: str
+    """`CHnnnn` of a finding, or the snake_case code of an error or refusal."""
+    title: str
+    text: str
+    fix: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as the JSON object that `--json` prints."""
+        return {
+            "schema": "explanation/1",
+            "code": self.code,
+            "title": self.title,
+            "text": self.text,
+            "fix": self.fix,
+        }

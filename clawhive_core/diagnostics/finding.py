@@ -1,0 +1,113 @@
+"""The finding: something that a check found, where it is and how to mend it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "note"]
+
+_RANK: Mapping[str, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replacement in a text file: `text` takes the place of what lies between two offsets.
+
+    Offsets count Unicode characters from the start of the file's decoded text; `start == end`
+    inserts.
+    """
+
+    start: int
+    end: int
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the edit as JSON."""
+        return {"start": self.start, "end": self.end, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What mends a finding: a sentence and, where a machine can do it, the edits."""
+
+    title: str
+    edits: tuple[Edit, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fix as JSON."""
+        return {"title": self.title, "edits": [edit.to_dict() for edit in self.edits]}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a check found, where it is and how to mend it.
+
+    Lines and columns count from 1, columns in Unicode characters; None where the place is unknown
+    or the whole file is meant. `end_column` is the column after the last character.
+    """
+
+    code: str
+    """`CHnnnn`, explained by `clawhive explain`."""
+    severity: Severity
+    message: str
+    """A sentence for its reader, without a final stop."""
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    fix: Fix | None = None
+    url: str | None = None
+
+    @property
+    def place(self) -> str | None:
+        """The place as `file:line:column`, as far as it is known."""
+        if self.file is None:
+            return None
+        known = (self.file, self.line, self.column if self.line is not None else None)
+        return ":".join(str(part) for part in known if part is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as the JSON object that `--json` prints."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "fix": None if self.fix is None else self.fix.to_dict(),
+            "url": self.url,
+        }
+
+
+def sort_key(finding: Finding) -> tuple[str, int, int, int, str, str]:
+    """Return what findings are ordered by: file, place, severity, code, message."""
+    return (
+        finding.file or "",
+        finding.line or 0,
+        finding.column or 0,
+        _RANK[finding.severity],
+        finding.code,
+        finding.message,
+    )
+
+
+def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in the order of their places; equal ones once."""
+    return sorted(dict.fromkeys(findings), key=sort_key)
+
+
+def count(findings: Iterable[Finding]) -> dict[str, int]:
+    """Return how many errors, warnings and notes there are: `{errors, warnings, notes}`."""
+    counts = Counter(finding.severity for finding in findings)
+    return {
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "notes": counts["note"],
+    }

@@ -1,0 +1,23 @@
+"""Did you mean: the known word nearest to an unknown one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_LONGEST = 200  # comparing costs the square of the length, and nobody mistypes a longer name
+
+
+def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | None:
+    """Return the known word most like `word`, None where none is alike.
+
+    Args:
+        word: What somebody wrote.
+        words: What they may have meant.
+        cutoff: How alike, from 0 (anything) to 1 (equal).
+    """
+    if len(word) > _LONGEST:
+        return None
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(words), n=1, cutoff=cutoff)
+    return found[0] if found else None
