@@ -1,1 +1,1 @@
-"""."""
+"""Looking at the log from outside: verify, checkpoints, display."""

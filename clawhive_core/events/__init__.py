@@ -1,1 +1,1 @@
-"""."""
+"""The event log: append, chain, redaction, blobs, and the projections of other rooms."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 _encode = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
 ).encode
 
-# The standard encoder writes what RFC 8785 asks for, except floats, integers beyond 2^53 and the
-# order of keys outside the Basic Multilingual Plane; a text that may hold one of these takes the
-# slow road. A false alarm costs time, never correctness.
-_hard = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d+(?:[.eE]|\d{15})|[\ud800-\U0010ffff]")
+# The standard encoder writes what RFC 8785 asks for, except floats, integers beyond 2^53, keys that
+# are no text, and the order of keys outside the Basic Multilingual Plane. A value that may hold one
+# of these takes the slow road; a false alarm costs time, never correctness.
+_beyond_plane = re.compile(r"[\ud800-\U0010ffff]")
+_PLAIN = frozenset({str, bool, type(None)})
+_TEXT_KEYS = {str}
 
 _SAFE_INTEGER = 2**53 - 1
 
@@ -24,7 +26,7 @@ def canonical(value: Any) -> bytes:
     """Return the RFC 8785 encoding of a JSON value, as UTF-8 bytes.
 
     Integers beyond ±(2^53-1), NaN, infinities and lone surrogates have no canonical JSON form;
-    they are written as `{"$int": "..."}`, `{"$float": "nan"}` and the replacement character.
+    they are written as `{"$int": "..."}`, `{"$float": "nan"}` and a question mark.
 
     Raises:
         TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
@@ -33,9 +35,28 @@ def canonical(value: Any) -> bytes:
         text = _encode(value)
     except ValueError:
         return _careful(value)
-    if _hard.search(text) is None:
+    if (text.isascii() or _beyond_plane.search(text) is None) and _is_plain(value):
         return text.encode("utf-8")
     return _careful(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value holds text, booleans, null and safe integers only, under text keys."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        kind = cast("type[Any]", type(item))
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
+            if item and set(map(type, item)) != _TEXT_KEYS:
+                return False
+            stack.extend(item.values())
+        elif kind is list or kind is tuple:
+            stack.extend(item)
+        elif kind is not int or not -_SAFE_INTEGER <= item <= _SAFE_INTEGER:
+            return False
+    return True
 
 
 def _careful(value: Any) -> bytes:
@@ -58,7 +79,9 @@ def _storable(value: Any) -> Any:
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return {_storable(str(key)): _storable(item) for key, item in items}
-    return [_storable(item) for item in value]
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in cast("Sequence[Any]", value)]
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def canonical_text(value: Any) -> str:

@@ -42,6 +42,29 @@ class StoredEvent:
     prev: str
     hash: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON, its columns by their names."""
+        event = self.event
+        return {
+            "seq": self.seq,
+            "ts": self.ts,
+            "kind": event.kind,
+            "version": event.version,
+            "trace_id": event.trace_id,
+            "run_id": event.run_id,
+            "task_id": event.task_id,
+            "step_id": event.step_id,
+            "invocation_id": event.invocation_id,
+            "conversation_id": event.conversation_id,
+            "principal": event.principal,
+            "tool": event.tool,
+            "provider_id": event.provider_id,
+            "status": event.status,
+            "body": event.body,
+            "prev": self.prev,
+            "hash": self.hash,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Blob:

@@ -1,0 +1,285 @@
+"""Checking that the log is what was written: chain, bodies, and signed checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
+from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
+from clawhive_core.events.rows import is_reference
+from clawhive_core.events.schema import TRIGGERS
+from clawhive_core.storage.database import open_database
+from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.schema import database_id
+
+MOST_PROBLEMS = 100
+"""After this many problems the check stops: the log is broken, and the first ones say where."""
+
+_BODY, _PREV, _HASH = COLUMNS.index("body"), COLUMNS.index("prev"), COLUMNS.index("hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as it was written."""
+
+    code: str
+    """Such as `altered`, `missing_rows`, `cut_tail`; `docs/reference/log.md` lists all."""
+    seq: int | None
+    """The first row concerned, None where no row is."""
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as JSON."""
+        return {"code": self.code, "seq": self.seq, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a check of the log found."""
+
+    database_id: str
+    rows: int
+    problems: tuple[Problem, ...]
+    checkpoint_seq: int | None
+    """The last row that a genuine checkpoint protects."""
+    last_seq: int
+    pruned: int
+    """Bodies of which only the digest is left, by `audit prune`."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing and no problem."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+    @property
+    def window_rows(self) -> int:
+        """How many rows are newer than the last checkpoint: a cut among them goes unnoticed."""
+        return max(0, self.last_seq - (self.checkpoint_seq or 0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as the JSON object of `audit verify --json`."""
+        return {
+            "schema": "audit-verify/1",
+            "ok": self.ok,
+            "database_id": self.database_id,
+            "rows": self.rows,
+            "last_seq": self.last_seq,
+            "checkpoint_seq": self.checkpoint_seq,
+            "window_rows": self.window_rows,
+            "pruned": self.pruned,
+            "problems": [problem.to_dict() for problem in self.problems],
+            "notes": list(self.notes),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the report as text."""
+        found = len(self.problems)
+        verdict = f"{found} {'problem' if found == 1 else 'problems'}" if found else "ok"
+        head = f"{self.rows} {'row' if self.rows == 1 else 'rows'}, {verdict}"
+        said = [f"{problem.code}: {problem.message}" for problem in self.problems]
+        return [head, *said, *self._window(), *self.notes]
+
+    def _window(self) -> list[str]:
+        if not self.window_rows:
+            return []
+        first = (self.checkpoint_seq or 0) + 1
+        rows = f"row {first} is" if first == self.last_seq else f"rows {first}..{self.last_seq} are"
+        return [f"{rows} newer than the last checkpoint: if they were cut off, nothing would show"]
+
+
+def verify(database: Path | str, checkpoints: Path | str | Checkpoints) -> VerifyReport:
+    """Check the whole log: every hash, link, body and checkpoint.
+
+    The file is opened read-only and read in one snapshot, while others may write.
+
+    Args:
+        database: The database file.
+        checkpoints: The user's directory, where checkpoints are filed under the database's own
+            id; or the Checkpoints that this database must have.
+
+    Raises:
+        StorageError: The database or the checkpoints cannot be read.
+    """
+    path = Path(database)
+    with closing(open_database(path, read_only=True)) as connection:
+        # Text that is no UTF-8 must fail its hash, not the reading.
+        connection.text_factory = _text
+        try:
+            connection.execute("BEGIN")
+            own_id = database_id(connection)
+            if not isinstance(checkpoints, Checkpoints):
+                checkpoints = Checkpoints(checkpoints, own_id)
+            return _Check(connection, own_id, checkpoints, path).report()
+        except sqlite3.Error as error:
+            raise storage_error(error, path) from error
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+class _Check:
+    """One pass over the log."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, own_id: str, checkpoints: Checkpoints, path: Path
+    ) -> None:
+        self._connection = connection
+        self._own_id = own_id
+        self._checkpoints = checkpoints
+        self._path = path
+        self._problems: list[Problem] = []
+        self._notes: list[str] = []
+        self._genuine: dict[int, Checkpoint] = {}
+        self._rows = 0
+        self._last_seq = 0
+        self._blobs: set[str] = set()
+        self._pruned = 0
+
+    def report(self) -> VerifyReport:
+        self._read_checkpoints()
+        self._scan()
+        self._check_tail()
+        self._check_triggers()
+        return VerifyReport(
+            database_id=self._own_id,
+            rows=self._rows,
+            problems=tuple(self._problems),
+            checkpoint_seq=max(self._genuine, default=None),
+            last_seq=self._last_seq,
+            pruned=self._pruned,
+            notes=tuple(self._notes),
+        )
+
+    def _found(self, code: str, seq: int | None, message: str) -> None:
+        self._problems.append(Problem(code, seq, message))
+
+    def _read_checkpoints(self) -> None:
+        file = self._checkpoints.read()
+        forged: list[Checkpoint] = []
+        for checkpoint in file.checkpoints:
+            if not self._checkpoints.is_genuine(checkpoint):
+                forged.append(checkpoint)
+            elif self._genuine.setdefault(checkpoint.seq, checkpoint).hash != checkpoint.hash:
+                self._found(
+                    "contradicting_checkpoints",
+                    checkpoint.seq,
+                    f"two signed checkpoints give row {checkpoint.seq} different hashes",
+                )
+        if forged:
+            self._found(
+                "forged_checkpoint",
+                forged[0].seq,
+                f"{len(forged)} of {len(file.checkpoints)} checkpoints are not signed by this "
+                f"user's key, the first for row {forged[0].seq}",
+            )
+        for line in file.damaged:
+            self._notes.append(
+                f"checkpoint line {line.line} cannot be read, as after a crash while writing it"
+            )
+        self._check_identity()
+
+    def _check_identity(self) -> None:
+        if self._checkpoints.database_id != self._own_id:
+            self._found(
+                "swapped",
+                None,
+                f"this is the database {self._own_id}, the checkpoints are for "
+                f"{self._checkpoints.database_id}",
+            )
+        for other in self._checkpoints.others_at(self._path):
+            message = (
+                f"another log with at least {other.seq} rows lay here before "
+                f"({other.database_id}, {other.ts})"
+            )
+            # Whoever starts anew on purpose gets checkpoints of the new log with the next run.
+            if self._genuine:
+                self._notes.append(message)
+            else:
+                self._found("swapped", None, message)
+
+    def _scan(self) -> None:
+        tip = genesis(self._own_id)
+        for row in self._connection.execute(f"{SELECT} ORDER BY seq"):
+            if len(self._problems) >= MOST_PROBLEMS:
+                self._notes.append(f"stopped at row {row[0]}, after {MOST_PROBLEMS} problems")
+                return
+            self._check_row(row, tip)
+            tip = row[_HASH]
+            self._rows += 1
+            self._last_seq = row[0]
+
+    def _check_row(self, row: Sequence[Any], tip: str) -> None:
+        seq, body = row[0], row[_BODY]
+        if seq != self._last_seq + 1:
+            self._found(
+                "missing_rows", self._last_seq + 1, f"rows {self._last_seq + 1}..{seq - 1} are gone"
+            )
+        elif row[_PREV] != tip:
+            self._found("broken_link", seq, f"row {seq} does not follow the row before it")
+        if row_hash(row) != row[_HASH]:
+            self._found("altered", seq, f"row {seq} is not as it was written")
+        elif isinstance(body, str) and '"$blob"' in body:
+            for sha256 in _references(json.loads(body)):
+                self._check_blob(seq, sha256)
+        checkpoint = self._genuine.get(seq)
+        if checkpoint is not None and checkpoint.hash != row[_HASH]:
+            self._found(
+                "checkpoint_mismatch",
+                seq,
+                f"row {seq} is not the one that was signed at {checkpoint.ts}",
+            )
+
+    def _check_blob(self, seq: int, sha256: str) -> None:
+        if sha256 in self._blobs:
+            return
+        self._blobs.add(sha256)
+        found = self._connection.execute("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
+        row = found.fetchone()
+        if row is None:
+            self._found("missing_body", seq, f"a body of row {seq} ({sha256[:12]}) is gone")
+        elif row[0] is None:
+            self._pruned += 1
+        elif not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != sha256:
+            self._found(
+                "altered_body", seq, f"a body of row {seq} ({sha256[:12]}) is not as it was written"
+            )
+
+    def _check_tail(self) -> None:
+        signed = max(self._genuine, default=0)
+        if signed > self._last_seq and len(self._problems) < MOST_PROBLEMS:
+            self._found(
+                "cut_tail",
+                self._last_seq + 1,
+                f"rows {self._last_seq + 1}..{signed} are gone: row {signed} was signed at "
+                f"{self._genuine[signed].ts}",
+            )
+
+    def _check_triggers(self) -> None:
+        names = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        missing = TRIGGERS - {row[0] for row in self._connection.execute(names)}
+        if missing:
+            self._notes.append(
+                f"somebody removed what refuses changes: {', '.join(sorted(missing))}"
+            )
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Yield the digests of the blobs that a body refers to; `$value` holds none."""
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _references(item)
+    elif is_reference(value):
+        yield str(value["$blob"])
+    elif isinstance(value, dict) and "$value" not in value:
+        for item in cast("dict[str, Any]", value).values():
+            yield from _references(item)

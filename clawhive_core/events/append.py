@@ -1,0 +1,92 @@
+"""One append on its way through the writer."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from clawhive_core.events.rows import Row
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
+Within = Callable[[sqlite3.Connection], None]
+"""What runs first in an append's transaction, such as a compare-and-swap."""
+
+
+class Append:
+    """Rows in; sequence numbers or an error out; and whoever waits for them."""
+
+    __slots__ = ("_done", "_future", "error", "loop", "rows", "seqs", "sync", "within")
+
+    def __init__(
+        self, rows: Sequence[Row] = (), *, sync: bool = False, within: Within | None = None
+    ) -> None:
+        self.rows = rows
+        self.sync = sync
+        self.within = within
+        self.seqs: list[int] = []
+        self.error: BaseException | None = None
+        self.loop: AbstractEventLoop | None = None
+        self._future: Future[None] | None = None
+        self._done: threading.Lock | None = None
+
+    def waits_in(self, loop: AbstractEventLoop) -> Future[None]:
+        """Return the future of that loop that ends with this append."""
+        self.loop = loop
+        self._future = loop.create_future()
+        return self._future
+
+    def waits_blocking(self) -> threading.Lock:
+        """Return a held lock that is released when this append has ended."""
+        self._done = threading.Lock()
+        self._done.acquire()
+        return self._done
+
+    @property
+    def is_posted(self) -> bool:
+        """Whether nobody waits for it."""
+        return self._future is None and self._done is None
+
+    @property
+    def is_flush(self) -> bool:
+        """Whether it writes nothing and only waits for what was queued before it."""
+        return not self.rows and self.within is None
+
+    def release(self) -> None:
+        """Wake a blocking caller."""
+        if self._done is not None:
+            self._done.release()
+
+    def settle(self) -> None:
+        """End the future, in its loop's thread."""
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    def result(self) -> list[int]:
+        """Return the sequence numbers, or raise what went wrong."""
+        if self.error is not None:
+            raise self.error
+        return self.seqs
+
+
+def wake(items: Iterable[Append]) -> None:
+    """Wake everyone who waits, each event loop with a single call."""
+    by_loop: dict[AbstractEventLoop, list[Append]] = {}
+    for item in items:
+        if item.loop is None:
+            item.release()
+        else:
+            by_loop.setdefault(item.loop, []).append(item)
+    for loop, waiting in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, waiting)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            continue
+
+
+def _settle(items: Sequence[Append]) -> None:
+    for item in items:
+        item.settle()

@@ -1,0 +1,187 @@
+"""The kinds of events that the core writes, and what their bodies hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+RUN_START = "run.start"
+RUN_STATUS = "run.status"
+RUN_END = "run.end"
+PLAN_MADE = "plan.made"
+STEP_END = "step.end"
+INVOCATION_START = "invocation.start"
+INVOCATION_END = "invocation.end"
+INVOCATION_REFUSED = "invocation.refused"
+MODEL_START = "model.start"
+MODEL_END = "model.end"
+GRANT_ISSUED = "grant.issued"
+GRANT_REVOKED = "grant.revoked"
+CATALOG_REVISION = "catalog.revision"
+REPLAY_END = "replay.end"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of event: the version of its body, what it says, and the body's fields."""
+
+    name: str
+    version: int
+    meaning: str
+    fields: Mapping[str, str]
+    """Field to meaning; `blob` values are kept outside the row when they are long."""
+
+
+_CALL = {
+    "step": "{name, label, ordinal} of the step that the call belongs to",
+    "tool_call": "{id, name, input (blob), catalog_revision} as it was asked",
+    "input_preview": "the input on one line, cut",
+    "capability_level": "L0, L1 or L2",
+    "risk": "safe, guarded, unsafe or unknown",
+    "contract_hash": "the tool's contract hash",
+    "requested_capabilities": "the capabilities that the call needs",
+    "granted_capabilities": "[{capability, grant_id}] that allowed it",
+    "decision": "allow, ask or deny",
+    "rules": "ids of the rules, checks and floors that decided",
+    "approval_required": "whether a person had to answer",
+    "approval_result": "the answer, or null",
+    "idempotency_key": "the key that a tool may use to do the work once",
+    "parent_invocation_id": "the invocation that made this nested call, or null",
+}
+
+_KINDS = (
+    Kind(
+        RUN_START,
+        1,
+        "a run began; status running",
+        {
+            "task": "task_id, task_type, input, prompt",
+            "title": "what a person reads",
+            "parent_run_id": "the run that spawned it, or null",
+            "artifacts": "the folder for its files",
+            "model": "PROVIDER:NAME, or null",
+            "max_tool_rounds": "the bound of its loop",
+            "planner": "the planner's name",
+            "catalog_revision": "the catalog revision it began with",
+            "tools": "[name, description, parameters] of the tools it was shown (blob)",
+            "policy": "{allow, ask, deny}: how many of its rules say so",
+        },
+    ),
+    Kind(RUN_STATUS, 1, "a run changed its status", {"reason": "why, or null"}),
+    Kind(
+        RUN_END,
+        1,
+        "a run ended; status succeeded, failed or cancelled",
+        {
+            "output": "the run's output (blob)",
+            "output_preview": "the output on one line, cut",
+            "error": "{code, message}, or null",
+            "usage": "tokens and cost, summed",
+            "artifacts": "[{path, media_type, bytes, sha256}]",
+        },
+    ),
+    Kind(PLAN_MADE, 1, "a planner answered", {"plan": "planner, steps, output"}),
+    Kind(
+        STEP_END,
+        1,
+        "a step without a tool ended, or a step was skipped",
+        {
+            "name": "the step's name",
+            "label": "what a person reads",
+            "ordinal": "its place in the run, from 0",
+            "action": "respond, tool_call or finish",
+            "output_preview": "the output on one line, cut",
+            "error": "{code, message}, or null",
+        },
+    ),
+    Kind(
+        INVOCATION_START,
+        1,
+        "a call was decided and is about to be made; status intended",
+        _CALL,
+    ),
+    Kind(
+        INVOCATION_END,
+        1,
+        "a call came back or was given up; status succeeded, failed, abandoned or unknown",
+        {
+            "output": "what came back (blob)",
+            "output_preview": "the output on one line, cut",
+            "error": "{code, message}, or null",
+            "is_error": "whether the tool answered an error",
+            "artifacts": "[{path, media_type, bytes, sha256}]",
+        },
+    ),
+    Kind(
+        INVOCATION_REFUSED,
+        1,
+        "a call was not made; status refused",
+        {**_CALL, "refusal": "{error, message, reason, next, ...} as the caller got it"},
+    ),
+    Kind(
+        MODEL_START,
+        1,
+        "a request is about to be sent to a model; status running",
+        {
+            "model": "PROVIDER:NAME",
+            "system": "the system text (blob), or null",
+            "tools": "{count, digest} of the tools that were shown",
+            "history": "{count, digest} of all messages",
+            "new": "the messages that the run's earlier requests did not have (blobs)",
+            "max_tokens": "the bound of the answer",
+            "tool_choice": "which tools the model may call",
+        },
+    ),
+    Kind(
+        MODEL_END,
+        1,
+        "a model answered or failed; status succeeded or failed",
+        {
+            "model": "PROVIDER:NAME",
+            "response": "the answer's blocks (blob), or null",
+            "preview": "the answer on one line, cut",
+            "stop_reason": "why it stopped",
+            "usage": "tokens and cost",
+            "error": "{code, message}, or null",
+        },
+    ),
+    Kind(
+        GRANT_ISSUED,
+        1,
+        "a principal got capabilities",
+        {"grants": "each grant: grant_id, capability, mode, scope, scope_id, subject, issuer, ..."},
+    ),
+    Kind(
+        GRANT_REVOKED,
+        1,
+        "a grant and what was derived from it ended",
+        {"grant_id": "the grant", "reason": "why"},
+    ),
+    Kind(
+        CATALOG_REVISION,
+        1,
+        "the catalog changed",
+        {"catalog_revision": "the new revision", "tools": "name, provider and hashes (blob)"},
+    ),
+    Kind(
+        REPLAY_END,
+        1,
+        "a replay ended; status succeeded or failed",
+        {"mode": "exact, model, tools or policy", "difference": "the first difference, or null"},
+    ),
+)
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
+"""Every kind of the core by name; rooms and plugins may append others."""
+
+_NESTED = """
+    id name label ordinal input code message error next action reason capability grant_id path
+    media_type bytes sha256 task_id task_type prompt steps needs for_each when permissions tool
+    planner input_tokens output_tokens cache_read_tokens cache_write_tokens cost count digest
+    allow ask deny mode scope scope_id subject issuer expires_at parent_grant
+"""
+
+FIELDS: frozenset[str] = frozenset(
+    [field for kind in _KINDS for field in kind.fields] + _NESTED.split()
+)
+"""The names that bodies are made of; they are never taken for a secret."""

@@ -1,0 +1,240 @@
+"""The event log: one append-only, hash-chained table that every process of a project writes."""
+
+from __future__ import annotations
+
+import atexit
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.errors import ClawHiveError
+from clawhive_core.events.append import Append, Within
+from clawhive_core.events.chain import SELECT, genesis
+from clawhive_core.events.reader import Readers
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
+from clawhive_core.events.schema import SCHEMA
+from clawhive_core.events.writer import Apply, Listener, Projections, Writer
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.storage.database import open_database
+from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.schema import RoomSchema, database_id
+
+__all__ = ["Apply", "EventLog", "Listener", "Projections", "Within"]
+
+_PAGE = 500
+
+
+def now() -> str:
+    """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class EventLog:
+    """Appends events and reads them back; use `EventLog.open`.
+
+    All methods may be called from any thread; the async ones from an asyncio event loop.
+    """
+
+    def __init__(self, path: Path, writer: Writer, readers: Readers, redactor: Redactor) -> None:
+        self._path = path
+        self._writer = writer
+        self._readers = readers
+        self._now = now
+        self.redactor = redactor
+        self.database_id = database_id(readers.get())
+        """The database's own random id; its checkpoints are filed under it."""
+        atexit.register(self.close)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        schemas: Sequence[RoomSchema] = (),
+        projections: Projections | None = None,
+        *,
+        redactor: Redactor | None = None,
+    ) -> EventLog:
+        """Open the log of a project, making or migrating it where needed.
+
+        Args:
+            path: The database file, such as `.clawhive/hive.db`.
+            schemas: The tables of the rooms whose projections are applied; the log adds its own.
+            projections: Kind of event to what is applied for it in the appending transaction.
+            redactor: Where secrets are registered that must not be written.
+
+        Raises:
+            DatabaseTooNew: The file was written by a newer version of ClawHive.
+            StorageError: The file cannot be opened.
+        """
+        path = Path(path).absolute()
+        connection = open_database(path, (SCHEMA, *schemas))
+        try:
+            readers = Readers(partial(open_database, path, read_only=True))
+            start = genesis(database_id(connection))
+            writer = Writer(connection, path, start, projections or {})
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, writer, readers, redactor or Redactor())
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._path
+
+    @property
+    def listener_errors(self) -> int:
+        """How often a listener raised."""
+        return self._writer.listener_errors
+
+    async def append(
+        self, *events: Event, sync: bool = False, within: Within | None = None
+    ) -> list[int]:
+        """Commit events in order and return their sequence numbers.
+
+        They are then safe from a killed process, with `sync` also from a power cut. A cancelled
+        caller's events are committed all the same.
+
+        Args:
+            events: What to append; none is allowed where `within` does the work.
+            sync: Wait until the disk has them.
+            within: Runs first, in the same transaction, on the writing connection. If it raises,
+                nothing of this append is kept and the caller gets that exception.
+
+        Raises:
+            LogWriteFailed: Nothing of this append was kept.
+        """
+        from asyncio import get_running_loop
+
+        item = Append(self._rows(events), sync=sync, within=within)
+        ended = item.waits_in(get_running_loop())
+        self._writer.submit(item)
+        await ended
+        return item.result()
+
+    def append_now(
+        self, *events: Event, sync: bool = False, within: Within | None = None
+    ) -> list[int]:
+        """Do what `append` does, blocking the calling thread.
+
+        Raises:
+            LogWriteFailed: Nothing of this append was kept.
+        """
+        item = Append(self._rows(events), sync=sync, within=within)
+        ended = item.waits_blocking()
+        self._writer.submit(item)
+        ended.acquire()
+        return item.result()
+
+    def post(self, *events: Event) -> None:
+        """Queue events behind what is queued; they are committed with the next batch.
+
+        When such a batch fails the log refuses everything from then on, because a fact is missing.
+
+        Raises:
+            LogWriteFailed: An event cannot be written as JSON, or the log refuses.
+        """
+        self._writer.post(Append(self._rows(events)))
+
+    async def flush(self) -> None:
+        """Return when everything posted is committed and the listeners have heard of it.
+
+        Raises:
+            LogWriteFailed: Posted events were lost.
+        """
+        await self.append()
+
+    def close(self) -> None:
+        """Commit everything posted and close the file; closing twice does nothing.
+
+        Raises:
+            LogWriteFailed: Posted events were lost.
+        """
+        atexit.unregister(self.close)
+        try:
+            self._writer.close()
+        finally:
+            self._readers.close()
+
+    def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
+        """Return the rows of a query, on a read-only connection of the calling thread.
+
+        Raises:
+            StorageError: The query failed.
+        """
+        connection = self._readers.get()
+        try:
+            return connection.execute(sql, params).fetchall()
+        except sqlite3.Error as error:
+            raise storage_error(error, self._path) from error
+
+    def events(
+        self, *, run_id: str | None = None, since: int = 0, limit: int | None = None
+    ) -> Iterator[StoredEvent]:
+        """Yield events in order, those with a sequence number above `since`.
+
+        It reads page by page, so an iterator that is kept open holds nothing back; events that
+        are appended meanwhile are included.
+        """
+        of_run = " AND run_id = :run" if run_id is not None else ""
+        page = f"{SELECT} WHERE seq > :since{of_run} ORDER BY seq LIMIT :page"
+        left = limit if limit is not None else -1
+        while left:
+            size = _PAGE if left < 0 else min(_PAGE, left)
+            rows = self.read(page, {"since": since, "run": run_id, "page": size})
+            for row in rows:
+                yield stored(row)
+            if len(rows) < size:
+                return
+            since = rows[-1]["seq"]
+            left -= size if left > 0 else 0
+
+    def load(self, ref: Any) -> Any:
+        """Return the value behind a body's blob reference; other values are returned as they are.
+
+        Raises:
+            ClawHiveError: The value was pruned (`pruned`), is missing or damaged
+                (`damaged_body`).
+        """
+        if not isinstance(ref, Mapping):
+            return ref
+        fields = cast("Mapping[str, Any]", ref)
+        if "$value" in fields:
+            return revive(fields["$value"])
+        if not is_reference(fields):
+            return fields
+        return self._load_blob(str(fields["$blob"]), str(fields.get("type", "json")))
+
+    def listen(self, callback: Listener) -> Callable[[], None]:
+        """Call `callback` with each batch after its commit, from the writer thread.
+
+        What it raises is counted and goes no further. The returned function ends the listening.
+        """
+        return self._writer.listen(callback)
+
+    def _rows(self, events: Sequence[Event]) -> list[Row]:
+        ts = self._now()
+        return [encode(event, ts, self.redactor) for event in events]
+
+    def _load_blob(self, sha256: str, kind: str) -> Any:
+        rows = self.read("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
+        if not rows:
+            raise ClawHiveError(
+                f"The stored body {sha256[:12]} is missing.",
+                place=str(self._path),
+                fix="Run `clawhive audit verify`: the database may have been changed.",
+                code="damaged_body",
+            )
+        data = rows[0]["data"]
+        if data is None:
+            raise ClawHiveError(
+                f"The stored body {sha256[:12]} was pruned; only its digest is left.",
+                place=str(self._path),
+                fix="`clawhive audit prune` removed it; keep bodies longer where they are needed.",
+                code="pruned",
+            )
+        return decode(bytes(data), kind)

@@ -1,0 +1,130 @@
+"""Projections made anew from the log: to repair them, and to see that nobody changed them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from clawhive_core.events.chain import SELECT
+from clawhive_core.events.log import EventLog
+from clawhive_core.events.rows import stored
+from clawhive_core.events.writer import Projections
+from clawhive_core.storage.database import open_database
+
+_Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a table differs from what the log says it should hold."""
+
+    table: str
+    missing: int
+    """Rows that the log gives and the table lacks."""
+    extra: int
+    """Rows of the table that the log does not give."""
+
+
+def compare(
+    log: EventLog, projections: Projections, tables: Sequence[str]
+) -> tuple[Difference, ...]:
+    """Return how the tables differ from a replay of the log; nothing is changed.
+
+    It reads one snapshot, and nobody waits for it.
+
+    Raises:
+        StorageError: The database cannot be read.
+    """
+    with closing(open_database(log.path, read_only=True)) as connection:
+        connection.execute("BEGIN")
+        with closing(_replay(connection, projections, tables)) as fresh:
+            return tuple(_differences(connection, fresh, tables))
+
+
+def rebuild(
+    log: EventLog, projections: Projections, tables: Sequence[str]
+) -> tuple[Difference, ...]:
+    """Replace the tables' content by a replay of the log, in one transaction.
+
+    Args:
+        log: The log; other processes wait until the replay is done.
+        projections: The projections that write the tables. Only their kinds of events are read:
+            a partial index `WHERE kind IN (...)`, kinds in alphabetical order, makes it fast.
+        tables: Tables that these projections alone write; they read no others.
+
+    Returns:
+        How the tables differed before, a table without a difference left out.
+
+    Raises:
+        LogWriteFailed: The result could not be written; the tables are as they were.
+    """
+    found: list[Difference] = []
+
+    def replace(connection: sqlite3.Connection) -> None:
+        with closing(_replay(connection, projections, tables)) as fresh:
+            found.extend(_differences(connection, fresh, tables))
+            for table in tables:
+                _copy(fresh, connection, table)
+
+    log.append_now(within=replace)
+    return tuple(found)
+
+
+def _replay(
+    connection: sqlite3.Connection, projections: Projections, tables: Sequence[str]
+) -> sqlite3.Connection:
+    """Return an in-memory database with the tables as the log gives them."""
+    fresh = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for table in tables:
+            _make_like(connection, fresh, table)
+        kinds = ", ".join(_literal(kind) for kind in sorted(projections))
+        for row in connection.execute(f"{SELECT} WHERE kind IN ({kinds}) ORDER BY seq"):
+            event = stored(row)
+            for apply in projections[event.event.kind]:
+                apply(fresh, event)
+    except BaseException:
+        fresh.close()
+        raise
+    return fresh
+
+
+def _make_like(connection: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> None:
+    statements = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL"
+        " AND type IN ('table', 'index', 'trigger') ORDER BY type <> 'table'",
+        (table,),
+    )
+    for (statement,) in statements.fetchall():
+        fresh.execute(statement)
+
+
+def _differences(
+    live: sqlite3.Connection, fresh: sqlite3.Connection, tables: Iterable[str]
+) -> Iterable[Difference]:
+    for table in tables:
+        have, want = _content(live, table), _content(fresh, table)
+        if have != want:
+            yield Difference(table, len(want - have), len(have - want))
+
+
+def _content(connection: sqlite3.Connection, table: str) -> set[_Row]:
+    return set(connection.execute(f"SELECT * FROM {_name(table)}"))  # noqa: S608 - a quoted name
+
+
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> None:
+    target.execute(f"DELETE FROM {_name(table)}")  # noqa: S608 - a quoted name
+    for row in source.execute(f"SELECT * FROM {_name(table)}"):  # noqa: S608 - a quoted name
+        places = ", ".join("?" * len(row))
+        target.execute(f"INSERT INTO {_name(table)} VALUES ({places})", row)  # noqa: S608 - a quoted name
+
+
+def _name(table: str) -> str:
+    return '"' + table.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

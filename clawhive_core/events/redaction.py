@@ -1,0 +1,150 @@
+"""Secrets never reach the log: their known forms are replaced before anything is hashed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+MARK = "[redacted]"
+"""What stands where a secret stood."""
+
+SHORTEST = 4
+"""Shorter values are not replaced: they would hit ordinary words."""
+
+_SHORTEST_RUN = 3
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+class Redactor:
+    """Replaces every secret that was handed out, also JSON-escaped, URL-quoted or in base64.
+
+    It costs nothing until a secret is added, and may be used from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._secrets: set[str] = set()
+        self._needles: tuple[tuple[str, bytes], ...] = ()
+        self._text: re.Pattern[str] | None = None
+        self._bytes: re.Pattern[bytes] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether any secret is known."""
+        return self._text is not None
+
+    def add(self, secret: str) -> None:
+        """Replace `secret` from now on; values of less than four characters are ignored."""
+        secrets = {each for each in (secret, secret.strip()) if len(each) >= SHORTEST}
+        with self._lock:
+            if secrets <= self._secrets:
+                return
+            self._secrets |= secrets
+            # The longest first, so that a secret inside another one leaves no rest.
+            longest_first = sorted(self._secrets, key=lambda each: (-len(each), each))
+            pattern = "|".join(form for each in longest_first for form in _forms(each))
+            needles = {needle for each in self._secrets for needle in _needles(each)}
+            self._needles = tuple((needle, needle.encode()) for needle in sorted(needles))
+            self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass"))
+            self._text = re.compile(pattern)
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Return whether a text in UTF-8, JSON or not, may hold a secret: a quick first look."""
+        return any(needle in data for _, needle in self._needles)
+
+    def text(self, value: str) -> str:
+        """Return the text without secrets."""
+        pattern = self._text
+        if pattern is None or not any(needle in value for needle, _ in self._needles):
+            return value
+        return pattern.sub(MARK, value)
+
+    def data(self, value: bytes) -> bytes:
+        """Return the bytes without secrets in UTF-8."""
+        pattern = self._bytes
+        if pattern is None or not self.may_be_in(value):
+            return value
+        return pattern.sub(MARK.encode(), value)
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets: in texts, in keys, and as whole numbers.
+
+        Raises:
+            RecursionError: The value is nested too deeply.
+        """
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            items = cast("Mapping[Any, Any]", value).items()
+            return {self.text(str(key)): self.value(item) for key, item in items}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in cast("Sequence[Any]", value)]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        return MARK if str(value) in self._secrets else value
+
+
+def _needles(secret: str) -> Iterator[str]:
+    """Yield what a text must hold one of to hold the secret in any form.
+
+    Letters and digits are never escaped or quoted. A secret with hardly any of them in a row
+    yields the empty text, which is in every text.
+    """
+    runs = re.findall("[A-Za-z0-9]+", secret)
+    longest = max(runs, key=len, default="")
+    yield longest if len(longest) >= _SHORTEST_RUN else ""
+    yield from (core for core, _ in _base64(secret))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield patterns of a secret, the longer ones first."""
+    base64_forms = {form for core, whole in _base64(secret) for form in (core, whole)}
+    yield from map(re.escape, sorted(base64_forms, key=lambda form: (-len(form), form)))
+    yield "".join(
+        _backslashes(len(run)) if run.startswith("\\") else _character(run)
+        for run in re.findall(r"\\+|[^\\]", secret, re.DOTALL)
+    )
+
+
+def _backslashes(count: int) -> str:
+    """One pattern for a run: several in a row would try every way to share it."""
+    return rf"(?:\\{{{count},{count * 8}}}|(?:%5[cC]){{{count}}})"
+
+
+def _character(character: str) -> str:
+    """Return a pattern of one character: as it is, JSON-escaped once or more, or URL-quoted."""
+    escaped = json.dumps(character)[1:-1]
+    plain = "[ +]" if character == " " else re.escape(character)
+    raw = character.encode("utf-8", "surrogatepass")
+    quoted = "".join(f"%{_any_case(f'{byte:02x}')}" for byte in raw)
+    codes = re.findall("..?.?.?", character.encode("utf-16-be", "surrogatepass").hex())
+    unicode = "".join(rf"\\{{1,8}}u{_any_case(code)}" for code in codes)
+    forms = [plain, quoted, unicode]
+    if escaped.startswith("\\") and not escaped.startswith("\\u"):
+        forms.append(rf"\\{{1,8}}{re.escape(escaped[1:])}")
+    if character == "/":
+        forms.append(r"\\{1,8}/")
+    return f"(?:{'|'.join(forms)})"
+
+
+def _any_case(digits: str) -> str:
+    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in digits)
+
+
+def _base64(secret: str) -> Iterator[tuple[str, str]]:
+    """Yield, for each alignment, the characters that the secret alone decides; and more of them.
+
+    Further characters are those at the end of a base64 text that is the secret and nothing else.
+    """
+    raw = secret.encode("utf-8", "surrogatepass")
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + raw).decode()
+        core = encoded[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]
+        wholes = (core,) if shift else (encoded, encoded.rstrip("="))
+        for whole in wholes:
+            yield core, whole
+            yield core.translate(_URL_SAFE), whole.translate(_URL_SAFE)

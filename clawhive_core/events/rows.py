@@ -1,0 +1,266 @@
+"""From an Event to the row that is stored, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from clawhive_core.errors import ClawHiveError, LogWriteFailed
+from clawhive_core.events.chain import middle
+from clawhive_core.events.kinds import FIELDS
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.events import Blob, Event, StoredEvent
+
+INLINE = 512
+"""Values whose canonical encoding is at most this long stay in their row, in bytes."""
+
+LARGEST = 256 * 1024 * 1024
+"""The largest body and the largest blob, in bytes."""
+
+DEEPEST = 128
+"""The deepest nesting of a body outside its blobs; SQLite's own JSON functions stop at 1,000."""
+
+# Sixteen digits are at least 10^15; canonical JSON marks integers beyond 2^53-1 only.
+_LARGE_INTEGER = re.compile(r"-?[1-9][0-9]{15,4299}")
+_STAND_IN = re.compile(rb'"\$int"|"\$float"|[0-9]{16}')
+_SPECIAL = ("nan", "inf", "-inf")
+_SAFE_INTEGER = 2**53 - 1
+_SCALARS = (str, bool, int, float)
+_LISTS = (list, tuple)
+
+_NOTHING = Redactor()
+
+
+class Body(NamedTuple):
+    """One blob to store: digest, type (`json`, `text`, `bytes`) and content."""
+
+    sha256: str
+    type: str
+    data: bytes
+
+
+class Row(NamedTuple):
+    """One event ready for its place in the chain."""
+
+    columns: tuple[Any, ...]
+    """`ts` to `body`."""
+    inner: bytes
+    """The hashed text of `columns`."""
+    blobs: tuple[Body, ...]
+
+
+def encode(event: Event, ts: str, redactor: Redactor) -> Row:
+    """Return the row of an event: redacted, canonical, its large values set aside as blobs.
+
+    Raises:
+        LogWriteFailed: The event cannot be written as JSON, or is too large or too deep.
+    """
+    try:
+        row = _encode(event, ts, _NOTHING)
+        suspect = redactor.active and _is_suspect(row, redactor)
+        return _encode(event, ts, redactor) if suspect else row
+    except RecursionError as error:
+        raise _refused(event, "its body is nested too deeply", "Flatten it") from error
+    except (TypeError, ValueError) as error:
+        raise _refused(event, str(error), "Write JSON values and text columns only") from error
+
+
+def _is_suspect(row: Row, redactor: Redactor) -> bool:
+    if redactor.may_be_in(row.inner):
+        return True
+    return any(redactor.may_be_in(blob.data) for blob in row.blobs)
+
+
+def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
+    return LogWriteFailed(
+        f"The event {event.kind!r} cannot be written: {why}.", place=str(event.kind), fix=f"{fix}."
+    )
+
+
+def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
+    blobs: list[Body] = []
+    body = canonical_text(_Walk(redactor, blobs).mapping(event.body, 0))
+    if len(body) > LARGEST:
+        raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
+    columns = (ts, event.kind, event.version, *_texts(event, redactor), event.status, body)
+    _check(columns)
+    try:
+        inner = middle(columns)
+    except UnicodeEncodeError:
+        columns = tuple(_storable(column) for column in columns)
+        inner = middle(columns)
+    return Row(columns, inner, tuple(blobs))
+
+
+def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
+    texts = (
+        event.trace_id,
+        event.run_id,
+        event.task_id,
+        event.step_id,
+        event.invocation_id,
+        event.conversation_id,
+        event.principal,
+        event.tool,
+        event.provider_id,
+    )
+    if not redactor.active:
+        return texts
+    return [redactor.text(text) if isinstance(text, str) else text for text in texts]
+
+
+def _check(columns: Sequence[Any]) -> None:
+    for place, column in enumerate(columns):
+        if column is not None and not isinstance(column, str) and place != 2:  # noqa: PLR2004 - the place of `version`
+            raise TypeError(f"the column value {column!r} is no text")
+    if type(columns[2]) is not int:
+        raise TypeError(f"the version {columns[2]!r} is no whole number")
+
+
+def _storable(column: Any) -> Any:
+    if not isinstance(column, str):
+        return column
+    return column.encode("utf-8", "replace").decode("utf-8")
+
+
+class _Walk:
+    """Rebuilds a body with its blobs replaced by references, and redacted."""
+
+    __slots__ = ("_blobs", "_redactor", "_redacts")
+
+    def __init__(self, redactor: Redactor, blobs: list[Body]) -> None:
+        self._redactor = redactor
+        self._redacts = redactor.active
+        self._blobs = blobs
+
+    def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        if depth > DEEPEST:
+            raise RecursionError
+        if not self._redacts:
+            return {str(key): self._item(item, depth) for key, item in value.items()}
+        return {self._key(str(key)): self._item(item, depth) for key, item in value.items()}
+
+    def _key(self, key: str) -> str:
+        """A secret that equals one of our own field names must not make rows unreadable."""
+        return key if key in FIELDS else self._redactor.text(key)
+
+    def _item(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, _SCALARS):
+            return self._redactor.value(value) if self._redacts else value
+        if isinstance(value, Blob):
+            return self._reference(value)
+        if isinstance(value, _LISTS):
+            if depth > DEEPEST:
+                raise RecursionError
+            return [self._item(item, depth + 1) for item in cast("Sequence[Any]", value)]
+        if isinstance(value, Mapping):
+            inner = self.mapping(cast("Mapping[Any, Any]", value), depth + 1)
+            # A plain value must not be taken for one of our references.
+            return {"$value": inner} if "$blob" in inner or "$value" in inner else inner
+        raise TypeError(f"{type(value).__name__} is no JSON value")
+
+    def _reference(self, blob: Blob) -> dict[str, Any]:
+        kind, value, data = _content(blob.value, self._redactor)
+        if _stays_inline(kind, value, data):
+            return {"$value": value}
+        if len(data) > LARGEST:
+            raise ValueError(f"a blob is larger than {LARGEST} bytes")
+        body = Body(hashlib.sha256(data).hexdigest(), kind, data)
+        self._blobs.append(body)
+        reference = {"$blob": body.sha256, "bytes": len(data), "type": kind}
+        if blob.preview:
+            reference["preview"] = self._redactor.text(blob.preview)
+        return reference
+
+
+def _content(value: Any, redactor: Redactor) -> tuple[str, Any, bytes]:
+    """Return a blob's type, value and bytes, redacted."""
+    if isinstance(value, bytes | bytearray):
+        data = redactor.data(bytes(value))
+        return "bytes", data, data
+    if isinstance(value, str):
+        text = redactor.text(value)
+        return "text", text, text.encode("utf-8", "surrogatepass")
+    cleaned = redactor.value(value) if redactor.active else value
+    return "json", cleaned, canonical(cleaned)
+
+
+def _stays_inline(kind: str, value: Any, data: bytes) -> bool:
+    if len(data) > INLINE or kind == "bytes":
+        return False
+    if kind == "json":
+        return True
+    # Canonical JSON cannot hold a lone surrogate; a text with one is kept as it is, outside.
+    faithful = data.decode("utf-8", "replace") == value
+    return faithful and len(canonical(value)) <= INLINE
+
+
+def stored(row: Sequence[Any]) -> StoredEvent:
+    """Return the event in a row of `chain.SELECT`."""
+    (seq, ts, kind, version, trace_id, run_id, task_id, step_id, invocation_id) = row[:9]
+    (conversation_id, principal, tool, provider_id, status, body, prev, digest) = row[9:]
+    event = Event(
+        kind=kind,
+        body=json.loads(body),
+        trace_id=trace_id,
+        run_id=run_id,
+        task_id=task_id,
+        step_id=step_id,
+        invocation_id=invocation_id,
+        conversation_id=conversation_id,
+        principal=principal,
+        tool=tool,
+        provider_id=provider_id,
+        status=status,
+        version=version,
+    )
+    return StoredEvent(seq, ts, event, prev, digest)
+
+
+def is_reference(value: Any) -> bool:
+    """Return whether a JSON value stands for a blob that is kept outside its row."""
+    return isinstance(value, Mapping) and "$blob" in value and "bytes" in value
+
+
+def decode(data: bytes, kind: str) -> Any:
+    """Return the value of a stored blob.
+
+    Raises:
+        ClawHiveError: The content does not fit its type.
+    """
+    if kind == "bytes":
+        return data
+    try:
+        if kind == "text":
+            return data.decode("utf-8", "surrogatepass")
+        value = json.loads(data)
+        return value if _STAND_IN.search(data) is None else revive(value)
+    except (ValueError, RecursionError) as error:
+        raise ClawHiveError(
+            f"A stored body cannot be read: {error}.",
+            fix="Run `clawhive audit verify`: the database may have been changed.",
+            code="damaged_body",
+        ) from error
+
+
+def revive(value: Any) -> Any:
+    """Undo what canonical JSON does to large integers, large whole floats, NaN and infinities."""
+    if isinstance(value, list):
+        return [revive(item) for item in cast("list[Any]", value)]
+    if isinstance(value, int):
+        # RFC 8785 writes floats up to 10^21 without an exponent; integers of that size are marked.
+        return value if abs(value) <= _SAFE_INTEGER else float(value)
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    if len(fields) == 1:
+        (key, item) = next(iter(fields.items()))
+        if key == "$int" and isinstance(item, str) and _LARGE_INTEGER.fullmatch(item):
+            return int(item)
+        if key == "$float" and item in _SPECIAL:
+            return float(item)
+    return {key: revive(item) for key, item in fields.items()}

@@ -1,0 +1,146 @@
+"""The tables and views of the event log."""
+
+from __future__ import annotations
+
+from clawhive_core.storage.schema import RoomSchema
+
+_TABLES = """
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    ts TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    trace_id TEXT,
+    run_id TEXT,
+    task_id TEXT,
+    step_id TEXT,
+    invocation_id TEXT,
+    conversation_id TEXT,
+    principal TEXT,
+    tool TEXT,
+    provider_id TEXT,
+    status TEXT,
+    body TEXT NOT NULL,
+    prev TEXT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE INDEX events_of_run ON events (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE INDEX events_of_invocation ON events (invocation_id) WHERE invocation_id IS NOT NULL;
+CREATE TABLE blobs (
+    sha256 TEXT PRIMARY KEY,
+    type TEXT NOT NULL,
+    data BLOB
+) WITHOUT ROWID;
+
+CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
+BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
+CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events
+BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
+CREATE TRIGGER blobs_refuse_delete BEFORE DELETE ON blobs
+BEGIN SELECT RAISE(ABORT, 'bodies are pruned to tombstones, never deleted'); END;
+CREATE TRIGGER blobs_refuse_update BEFORE UPDATE ON blobs
+WHEN NEW.sha256 <> OLD.sha256 OR (NEW.data IS NOT NULL AND OLD.data IS NOT NULL)
+BEGIN SELECT RAISE(ABORT, 'bodies are pruned to tombstones, never changed'); END;
+"""
+
+# An invocation without an end is `unknown` once its run ended or was interrupted after it began,
+# even when the run was resumed since.
+_INVOCATIONS = """
+CREATE VIEW v_invocations AS
+SELECT
+    s.invocation_id, s.run_id, s.step_id, s.trace_id, s.tool, s.provider_id, s.principal,
+    json_extract(s.body, '$.capability_level') AS capability_level,
+    json_extract(s.body, '$.risk') AS risk,
+    json_extract(s.body, '$.requested_capabilities') AS requested_capabilities,
+    json_extract(s.body, '$.granted_capabilities') AS granted_capabilities,
+    json_extract(s.body, '$.decision') AS decision,
+    json_extract(s.body, '$.approval_required') AS approval_required,
+    json_extract(s.body, '$.approval_result') AS approval_result,
+    s.ts AS start_at,
+    CASE s.kind WHEN 'invocation.refused' THEN s.ts ELSE e.ts END AS end_at,
+    CASE
+        WHEN s.kind = 'invocation.refused' THEN coalesce(s.status, 'refused')
+        WHEN e.seq IS NOT NULL THEN e.status
+        WHEN EXISTS (
+            SELECT 1 FROM events AS r
+            WHERE r.run_id = s.run_id AND r.seq > s.seq
+                AND r.kind IN ('run.end', 'run.status')
+                AND r.status IN ('succeeded', 'failed', 'cancelled', 'interrupted')
+        ) THEN 'unknown'
+        ELSE 'running'
+    END AS status,
+    CASE s.kind
+        WHEN 'invocation.refused' THEN json_object(
+            'code', json_extract(s.body, '$.refusal.error'),
+            'message', json_extract(s.body, '$.refusal.message')
+        )
+        ELSE json_extract(e.body, '$.error')
+    END AS error,
+    json_extract(s.body, '$.input_preview') AS input_preview,
+    json_extract(e.body, '$.output_preview') AS output_preview,
+    s.seq AS seq,
+    json_extract(s.body, '$.step.name') AS step_name,
+    json_extract(s.body, '$.step.label') AS step_label,
+    json_extract(s.body, '$.step.ordinal') AS step_ordinal,
+    json_extract(s.body, '$.parent_invocation_id') AS parent_invocation_id
+FROM events AS s
+LEFT JOIN events AS e ON e.seq = (
+    SELECT max(x.seq) FROM events AS x
+    WHERE x.invocation_id = s.invocation_id AND x.kind = 'invocation.end'
+)
+WHERE s.kind IN ('invocation.start', 'invocation.refused') AND s.invocation_id IS NOT NULL;
+"""
+
+# One row a step: its own end where there is one, else its latest invocation, nested ones last.
+# A window, unlike GROUP BY, lets SQLite use the index for `WHERE run_id = ...`.
+_STEPS = """
+CREATE VIEW v_steps AS
+SELECT
+    step_id, run_id, name, label, ordinal, action, status, error, trace_id, provider_id,
+    capability_level, input_preview, output_preview
+FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY run_id, step_id ORDER BY precedence DESC
+    ) AS place
+    FROM (
+        SELECT
+            step_id, run_id,
+            json_extract(body, '$.name') AS name,
+            json_extract(body, '$.label') AS label,
+            json_extract(body, '$.ordinal') AS ordinal,
+            json_extract(body, '$.action') AS action,
+            status,
+            json_extract(body, '$.error') AS error,
+            trace_id, provider_id,
+            json_extract(body, '$.capability_level') AS capability_level,
+            json_extract(body, '$.input_preview') AS input_preview,
+            json_extract(body, '$.output_preview') AS output_preview,
+            seq + 2000000000000000 AS precedence
+        FROM events
+        WHERE kind = 'step.end'
+        UNION ALL
+        SELECT
+            step_id, run_id, step_name, step_label, step_ordinal, 'tool_call',
+            CASE status
+                WHEN 'intended' THEN 'running'
+                WHEN 'refused' THEN 'failed'
+                WHEN 'abandoned' THEN 'failed'
+                WHEN 'parked' THEN 'waiting_approval'
+                ELSE status
+            END,
+            error, trace_id, provider_id, capability_level, input_preview, output_preview,
+            seq + (parent_invocation_id IS NULL) * 1000000000000000
+        FROM v_invocations
+    )
+    WHERE step_id IS NOT NULL
+)
+WHERE place = 1;
+"""
+
+SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS,))
+"""The event log's own tables; other rooms add theirs beside it."""
+
+TRIGGERS = frozenset(
+    ("events_refuse_update", "events_refuse_delete", "blobs_refuse_update", "blobs_refuse_delete")
+)
+"""What keeps the tables append-only."""

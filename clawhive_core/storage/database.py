@@ -1,0 +1,148 @@
+"""Opening SQLite files: folder, pragmas, migrations, transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from clawhive_core.errors import StorageError
+from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.schema import RoomSchema, is_current, migrate
+
+BUSY_SECONDS = 30.0
+"""How long a connection waits for another one's write before it gives up."""
+
+_PRAGMAS = (
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA foreign_keys = ON",
+    # Without it `INSERT OR REPLACE` would delete rows behind the back of DELETE triggers.
+    "PRAGMA recursive_triggers = ON",
+    "PRAGMA temp_store = MEMORY",
+    # A checkpoint syncs the disk; a larger one syncs it less often.
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+def open_database(
+    path: Path | str, schemas: Sequence[RoomSchema] = (), *, read_only: bool = False
+) -> sqlite3.Connection:
+    """Open a SQLite file in WAL mode with its rooms' tables up to date.
+
+    The folder is made if missing (0700, with a `.gitignore` of everything), the file 0600. Several
+    processes may open a new file at once. The connection is in autocommit mode, so that
+    transactions are written down (`transaction`), and may be used from any one thread at a time.
+    `read_only` neither makes nor changes anything, also while others write.
+
+    Raises:
+        DatabaseTooNew: A room's tables were written by a newer version of ClawHive.
+        StorageError: The file cannot be opened; `place` is its path.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("a folder stands in its place")
+        if read_only:
+            return _open_read_only(path, schemas)
+        _make_file(path)
+        return _open_writable(path, schemas)
+    except (sqlite3.Error, OSError) as error:
+        raise storage_error(error, path) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]:
+    """Run a block inside `BEGIN IMMEDIATE`: committed at its end, undone if it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        undo(connection)
+        raise
+
+
+def undo(connection: sqlite3.Connection) -> None:
+    """Roll back what is open; SQLite has already done so after some failures."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _make_file(path: Path) -> None:
+    folder = path.parent
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _ignore_in_git(folder)
+    elif folder.name == ".clawhive":
+        _ignore_in_git(folder)
+    if not path.exists():
+        # SQLite would make the file with the umask's rights; an empty file is an empty database.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def _ignore_in_git(folder: Path) -> None:
+    ignore = folder / ".gitignore"
+    if not ignore.exists() and os.access(folder, os.W_OK):
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+
+
+def _open_writable(path: Path, schemas: Sequence[RoomSchema]) -> sqlite3.Connection:
+    connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
+    try:
+        _use_wal(connection)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        if not is_current(connection, schemas, path):
+            with transaction(connection):
+                migrate(connection, schemas, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite answers `busy` at once where another process switches too."""
+    give_up = time.monotonic() + BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > give_up:
+                raise
+            time.sleep(0.005)
+
+
+def _open_read_only(path: Path, schemas: Sequence[RoomSchema]) -> sqlite3.Connection:
+    if not path.exists():
+        raise StorageError(
+            "There is no database yet.",
+            place=str(path),
+            fix="Run something first, or name the project with --root.",
+            data={"cause": "missing"},
+        )
+    connection = _connect(f"{path.absolute().as_uri()}?{_read_only_mode(path)}")
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        is_current(connection, schemas, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _read_only_mode(path: Path) -> str:
+    """Without a WAL and the right to make one, only the file as it lies can be read."""
+    wal = path.with_name(path.name + "-wal")
+    return "mode=ro" if wal.exists() or os.access(path.parent, os.W_OK) else "immutable=1"

@@ -1,0 +1,149 @@
+import json
+import threading
+
+import pytest
+
+from clawhive_core.audit.checkpoints import Checkpoints, DamagedLine
+from clawhive_core.errors import StorageError
+
+
+@pytest.fixture
+def user_dir(tmp_path):
+    return tmp_path / "config" / "clawhive"
+
+
+@pytest.fixture
+def checkpoints(user_dir):
+    return Checkpoints(user_dir, "db_1", "/project/.clawhive/hive.db")
+
+
+def test_a_checkpoint_is_read_back_and_genuine(checkpoints):
+    written = checkpoints.write(5, "a" * 64, "run_1")
+    checkpoints.write(9, "b" * 64)
+    found = checkpoints.read()
+    assert found.checkpoints[0] == written
+    assert [(c.seq, c.run_id) for c in found.checkpoints] == [(5, "run_1"), (9, None)]
+    assert all(checkpoints.is_genuine(c) for c in found.checkpoints)
+    assert found.damaged == ()
+
+
+def test_a_line_names_its_scheme_key_and_database(checkpoints, user_dir):
+    checkpoints.write(5, "a" * 64, "run_1")
+    (line,) = checkpoints.path.read_text(encoding="utf-8").splitlines()
+    fields = json.loads(line)
+    assert fields["scheme"] == "hmac-sha256"
+    assert fields["database_id"] == "db_1"
+    assert fields["path"] == "/project/.clawhive/hive.db"
+    assert set(fields) >= {"seq", "hash", "run_id", "ts", "key", "signature"}
+
+
+def test_key_and_checkpoints_are_private_and_the_key_is_never_replaced(checkpoints, user_dir):
+    checkpoints.write(1, "a" * 64)
+    key = checkpoints.key_path.read_bytes()
+    Checkpoints(user_dir, "db_2").write(1, "b" * 64)
+    assert checkpoints.key_path.read_bytes() == key
+    assert len(key) == 32
+    assert checkpoints.key_path.stat().st_mode & 0o777 == 0o600
+    assert checkpoints.path.stat().st_mode & 0o777 == 0o600
+    assert sorted(p.name for p in user_dir.iterdir()) == ["audit.key", "checkpoints"]
+
+
+def test_writers_that_start_together_agree_on_one_key(user_dir):
+    barrier = threading.Barrier(8)
+    made = [Checkpoints(user_dir, f"db_{number}") for number in range(8)]
+
+    def write(checkpoints):
+        barrier.wait()
+        for seq in range(1, 6):
+            checkpoints.write(seq, "a" * 64)
+
+    threads = [threading.Thread(target=write, args=(c,)) for c in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for checkpoints in made:
+        found = checkpoints.read().checkpoints
+        assert len(found) == 5
+        assert all(map(checkpoints.is_genuine, found))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seq": 6},
+        {"hash": "b" * 64},
+        {"run_id": "x"},
+        {"ts": "x"},
+        {"signature": "é"},
+        {"path": ""},
+    ],
+    ids=str,
+)
+def test_a_changed_checkpoint_is_not_genuine(checkpoints, change):
+    checkpoints.write(5, "a" * 64, "run_1")
+    fields = {**json.loads(checkpoints.path.read_bytes()), **change}
+    checkpoints.path.write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    found = checkpoints.read()
+    assert not any(map(checkpoints.is_genuine, found.checkpoints))
+
+
+def test_a_checkpoint_of_another_database_or_key_is_not_genuine(checkpoints, user_dir, tmp_path):
+    written = checkpoints.write(5, "a" * 64)
+    assert not Checkpoints(user_dir, "db_2").is_genuine(written)
+    assert not Checkpoints(tmp_path / "nobody", "db_1").is_genuine(written)
+
+
+def test_a_line_that_a_crash_cut_off_is_reported_and_the_next_one_is_whole(checkpoints):
+    checkpoints.write(5, "a" * 64)
+    with checkpoints.path.open("ab") as file:
+        file.write(b'{"seq":6,"ha')
+    assert checkpoints.read().damaged == (DamagedLine(2, is_last=True),)
+    checkpoints.write(7, "b" * 64)
+    found = checkpoints.read()
+    assert [c.seq for c in found.checkpoints] == [5, 7]
+    assert found.damaged == (DamagedLine(2, is_last=False),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\xff\xfe", b"[]", b"null", b"{}", b'{"seq": 1}', b"[" * 100_000, b"\x00" * 50],
+    ids=range(7),
+)
+def test_lines_that_are_no_checkpoint_are_damaged_lines(checkpoints, line):
+    checkpoints.write(5, "a" * 64)
+    with checkpoints.path.open("ab") as file:
+        file.write(line + b"\n")
+    assert len(checkpoints.read().checkpoints) == 1
+    assert len(checkpoints.read().damaged) == 1
+
+
+@pytest.mark.parametrize("field", ["seq", "hash", "ts", "scheme", "key", "signature"])
+def test_a_checkpoint_with_a_field_of_the_wrong_type_is_a_damaged_line(checkpoints, field):
+    checkpoints.write(5, "a" * 64)
+    fields = {**json.loads(checkpoints.path.read_bytes()), field: [1]}
+    checkpoints.path.write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    assert checkpoints.read().damaged == (DamagedLine(1, is_last=True),)
+
+
+def test_without_a_file_there_are_no_checkpoints(checkpoints, user_dir):
+    assert checkpoints.read().checkpoints == ()
+    assert not user_dir.exists()
+
+
+def test_a_key_of_the_wrong_length_is_an_error_and_not_replaced(checkpoints, user_dir):
+    user_dir.mkdir(parents=True)
+    checkpoints.key_path.write_bytes(b"short")
+    with pytest.raises(StorageError, match="5 bytes"):
+        checkpoints.write(1, "a" * 64)
+    assert checkpoints.key_path.read_bytes() == b"short"
+
+
+def test_a_place_that_cannot_be_used_is_a_storage_error(checkpoints, user_dir):
+    user_dir.parent.mkdir(parents=True)
+    user_dir.write_text("a file", encoding="utf-8")
+    with pytest.raises(StorageError) as caught:
+        checkpoints.write(1, "a" * 64)
+    assert str(user_dir) in caught.value.place
+    with pytest.raises(StorageError):
+        checkpoints.read()

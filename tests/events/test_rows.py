@@ -1,0 +1,162 @@
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawhive_core.errors import ClawHiveError, LogWriteFailed
+from clawhive_core.events.chain import link, row_hash
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.events.rows import decode, encode, revive
+from clawhive_core.model.canonical import canonical, digest
+from clawhive_core.model.events import Blob, Event
+
+TS = "2026-01-01T00:00:00.000000Z"
+SAFE = 2**53 - 1
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.text(st.characters(categories=["Cs", "Lu"]))
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
+)
+columns = st.none() | st.text() | st.text(st.characters(categories=["Cs", "Lu"]))
+
+
+def whole(row, seq=7, prev="f" * 64):
+    return (seq, *row.columns, prev, link(seq, row.inner, prev))
+
+
+@given(st.dictionaries(st.text(), values), columns, columns)
+def test_the_hash_is_the_digest_of_every_other_column_as_stored(body, tool, principal):
+    event = Event("kind", body, tool=tool, principal=principal)
+    row = whole(encode(event, TS, Redactor()))
+    assert row[-1] == row_hash(row) == digest(list(row[:-1]))
+
+
+@given(st.dictionaries(st.text(), values))
+def test_a_body_is_stored_as_canonical_json(body):
+    row = encode(Event("kind", body), TS, Redactor())
+    text = row.columns[-1]
+    assert canonical(revive(json.loads(text))).decode() == text
+
+
+@given(values)
+def test_a_blob_keeps_what_canonical_json_can_hold(value):
+    row = encode(Event("kind", {"output": Blob([value, "x" * 600])}), TS, Redactor())
+    assert canonical(decode(row.blobs[0].data, "json")[0]) == canonical(value)
+
+
+@given(st.text(st.characters(categories=["Cs", "Lu", "Ll"]), max_size=2000))
+def test_a_text_blob_is_kept_to_the_character(text):
+    row = encode(Event("kind", {"output": Blob(text)}), TS, Redactor())
+    reference = json.loads(row.columns[-1])["output"]
+    if "$value" in reference:
+        assert reference["$value"] == text
+    else:
+        assert decode(row.blobs[0].data, row.blobs[0].type) == text
+
+
+@given(st.integers() | st.floats(allow_nan=False))
+def test_numbers_that_json_cannot_hold_come_back(number):
+    row = encode(Event("kind", {"output": Blob([number] * 300)}), TS, Redactor())
+    reference = json.loads(row.columns[-1])["output"]
+    data = row.blobs[0].data if row.blobs else canonical(reference["$value"])
+    assert decode(data, "json") == [number] * 300
+
+
+@given(st.lists(st.integers(0, 16), min_size=2, unique=True))
+def test_changing_any_column_changes_the_hash(places):
+    event = Event("kind", {"a": 1}, *["x"] * 10)
+    row = whole(encode(event, TS, Redactor()))
+    for place in places:
+        if place == 16:
+            continue
+        changed = list(row)
+        changed[place] = f"{changed[place]}1" if isinstance(changed[place], str) else 99
+        assert row_hash(changed) != row[-1]
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"a": nested(2000)}, "nested too deeply"),
+        ({"a": {"b": nested(200)}}, "nested too deeply"),
+        ({"a": 10**5000}, "digit"),
+        ({"a": object()}, "object is no JSON value"),
+        ({"a": {1, 2}}, "set is no JSON value"),
+        ({"a": Blob(object())}, "not JSON serializable"),
+        ({"a": Blob({1: "a", "b": 2})}, "not supported between"),
+        ({"a": Blob(10**5000)}, "digit"),
+    ],
+    ids=["deep list", "deep mapping", "huge", "object", "set", "object blob", "keys", "huge blob"],
+)
+def test_a_body_that_is_no_json_is_refused_with_the_event_and_the_reason(log, body, why):
+    with pytest.raises(LogWriteFailed, match=why) as caught:
+        log.append_now(Event("bad", body))
+    assert caught.value.place == "bad"
+    assert caught.value.fix
+    assert log.append_now(Event("good", {})) == [1]
+
+
+def test_a_body_that_is_no_json_cannot_be_posted_and_loses_nothing(log):
+    with pytest.raises(LogWriteFailed):
+        log.post(Event("bad", {"a": nested(2000)}))
+    assert log.append_now(Event("good", {})) == [1]
+
+
+def test_a_deep_blob_is_kept_or_refused_but_never_kills_the_writer(log):
+    with suppress(LogWriteFailed):
+        log.append_now(Event("deep", {"output": Blob(nested(2000))}))
+    assert log.append_now(Event("good", {}))
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tool": 5}, {"principal": b"x"}, {"version": "1"}, {"version": True}], ids=repr
+)
+def test_a_column_of_the_wrong_type_is_refused(log, fields):
+    with pytest.raises(LogWriteFailed, match="is no"):
+        log.append_now(Event("bad", {}, **fields))
+
+
+def test_lone_surrogates_in_columns_and_bodies_are_replaced(log):
+    log.append_now(Event("a", {"\ud800": "x\udc00"}, tool="t\ud800", status="s\x00"))
+    (event,) = log.events()
+    assert event.event.tool == "t?"
+    assert event.event.status == "s\x00"
+    assert event.event.body == {"?": "x?"}
+
+
+def test_ten_megabytes_in_a_body_and_in_a_blob_are_kept(log):
+    text = 'x\n"ü' * 2_500_000
+    log.append_now(Event("large", {"inline": text, "output": Blob(text)}))
+    (event,) = log.events()
+    assert event.event.body["inline"] == text
+    assert log.load(event.event.body["output"]) == text
+
+
+@pytest.mark.parametrize("body", [{"a": "x" * 2000}, {"a": Blob("x" * 2000)}], ids=["body", "blob"])
+def test_what_is_larger_than_the_bound_is_refused(log, monkeypatch, body):
+    monkeypatch.setattr("clawhive_core.events.rows.LARGEST", 1000)
+    with pytest.raises(LogWriteFailed, match="larger than 1000 bytes"):
+        log.append_now(Event("large", body))
+
+
+@pytest.mark.parametrize(("data", "kind"), [(b"{", "json"), (b"\xff\xff", "text")])
+def test_a_body_that_does_not_fit_its_type_is_an_error_with_a_code(data, kind):
+    with pytest.raises(ClawHiveError) as caught:
+        decode(data, kind)
+    assert caught.value.code == "damaged_body"
