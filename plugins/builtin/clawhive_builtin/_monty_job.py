@@ -1,0 +1,394 @@
+"""One program in one worker process of the engine `monty`, watched from here.
+
+The worker asks this process for everything that lies outside it: files, sleep, environment, input.
+Each such request passes `_Job._answer`, where files are counted and time is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from clawhive_builtin._monty_source import EXIT, with_exits
+from clawhive_builtin._monty_trace import syntax_error_text, traceback_text
+from clawhive_core import SandboxCommand, SandboxOutcome, SandboxUnavailable, ToolError
+
+if TYPE_CHECKING:
+    from pydantic_monty import FunctionSnapshot, Monty, MontySession, MountDir, OSPolicy
+
+    from clawhive_core.protocols.context import Stream
+    from clawhive_core.protocols.sandbox import Limit
+
+WORK = "/work"
+"""Where the program sees its directory."""
+GRACE = 0.5
+"""Seconds past the deadline after which the worker is killed from outside."""
+
+_MEGABYTE = 1 << 20
+_WORKER_ITSELF = 512 * _MEGABYTE
+"""Address space that a worker takes without any program."""
+_UNCOUNTED = 10_000_000
+_FAILED = 1
+
+
+class _Stopped(Exception):
+    """The program was stopped; `Job.killed_by` says why."""
+
+
+class Job:
+    """One run: made, run once in a worker thread, killed from any thread.
+
+    Args:
+        command: What to run.
+        output: Told of output as it comes, in the thread that runs the job.
+        policy: The clock and randomness of the program.
+    """
+
+    def __init__(
+        self, command: SandboxCommand, output: Callable[[Stream, bytes], None], policy: OSPolicy
+    ) -> None:
+        self.ended = threading.Event()
+        self.killed_by: Limit | Literal["cancel"] | None = None
+        self._command, self._output, self._policy = command, output, policy
+        self._limits = command.limits
+        self._room: dict[str, int] = {
+            "stdout": self._limits.stdout_bytes,
+            "stderr": self._limits.stderr_bytes,
+        }
+        self._text: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        self._cut: set[Limit] = set()
+        self._files = _Files(command)
+        self._input = command.stdin.decode("utf-8", "replace").splitlines()
+        self._exit: tuple[str, int] | None = None
+        self._due: dict[int, float] = {}
+        self._deadline = 0.0
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._worker: int | None = None
+
+    def run(self) -> SandboxOutcome:
+        """Run the program to its end or limit, in a worker process of its own.
+
+        Raises:
+            SandboxUnavailable: The engine cannot start here.
+            ToolError: The directory cannot be opened.
+        """
+        import_module("pydantic_monty")  # its first import is slow, and no part of the program
+        started = time.monotonic()
+        self._deadline = started + self._limits.wall_ms / 1000
+        watch = threading.Timer(self._limits.wall_ms / 1000 + GRACE, self.kill, ("wall",))
+        watch.daemon = True
+        watch.start()
+        try:
+            code = self._supervise()
+        finally:
+            watch.cancel()
+            self._release()
+            self.ended.set()
+        return SandboxOutcome(
+            exit_code=None if self.killed_by else code,
+            stdout=bytes(self._text["stdout"]),
+            stderr=bytes(self._text["stderr"]),
+            killed_by=self.killed_by,
+            truncated=tuple(sorted(self._cut)),
+            duration_ms=round((time.monotonic() - started) * 1000),
+        )
+
+    def kill(self, reason: Limit | Literal["cancel"]) -> None:
+        """Kill the worker; the first reason stays. Nothing happens after the end."""
+        with self._lock:
+            if self.ended.is_set():
+                return
+            self._note(reason)
+            self._stop.set()
+            if self._worker is not None:
+                with suppress(ProcessLookupError):
+                    _send_kill(self._worker)
+
+    def _note(self, reason: Limit | Literal["cancel"]) -> None:
+        self.killed_by = self.killed_by or reason
+        if self.killed_by != "cancel":
+            self._cut.add(self.killed_by)
+
+    def _supervise(self) -> int:
+        from pydantic_monty import MontyError, MountDir
+
+        try:
+            mount = MountDir(
+                host_path=self._command.directory,
+                virtual_path=WORK,
+                mode="read-write",
+                write_bytes_limit=self._limits.file_bytes,
+            )
+        except (OSError, TypeError, ValueError) as error:
+            raise ToolError(
+                f"the sandbox directory {self._command.directory} cannot be opened: {error}",
+                code="io_error",
+                fix="check that the directory exists and may be read and written",
+            ) from error
+        with mount:
+            try:
+                self._work(mount)
+            except _Stopped:
+                return _FAILED
+            except MontyError as error:
+                return self._failed(error)
+        return 0
+
+    def _work(self, mount: MountDir) -> None:
+        with start_pool() as pool, self._session(pool) as session:
+            self._adopt(session.worker_pid)
+            self._drive(session, mount)
+
+    def _session(self, pool: Monty) -> MontySession:
+        wall = self._limits.wall_ms / 1000
+        return pool.checkout(
+            script_name=self._command.script,
+            limits={
+                "max_feed_duration_secs": wall,
+                "max_memory": self._limits.memory_bytes,
+                "max_suspensions": _UNCOUNTED,
+            },
+            os_policy=self._policy,
+            assert_message_annotations=False,
+        )
+
+    def _adopt(self, pid: int | None) -> None:
+        """Take hold of the worker, and fence it further where the system can."""
+        if pid is None:
+            raise SandboxUnavailable(
+                "the worker of the engine `monty` ended before its program began",
+                fix="run it again; `clawhive sandbox doctor` tells whether the engine works here",
+            )
+        with self._lock:
+            self._worker = _hold(pid)
+            stopped = self._stop.is_set()
+        if stopped:
+            _send_kill(self._worker)
+            raise _Stopped
+        _fence(pid, self._limits.memory_bytes + _WORKER_ITSELF)
+
+    def _release(self) -> None:
+        with self._lock:
+            if self._worker is not None:
+                _let_go(self._worker)
+                self._worker = None
+
+    def _drive(self, session: MontySession, mount: MountDir) -> None:
+        from pydantic_monty import FunctionSnapshot, FutureSnapshot, MontyComplete
+
+        names = {EXIT: self._leave, "exit": self._leave, "quit": self._leave, "input": self._read}
+        state: Any = session.feed_start(
+            with_exits(self._command.code),
+            mount=mount,
+            cwd=WORK,
+            external_lookup=names,
+            print_callback=self._print,
+        )
+        while not isinstance(state, MontyComplete):
+            if time.monotonic() >= self._deadline:
+                self._give_up("wall")
+            if isinstance(state, FutureSnapshot):
+                first = min(state.pending_call_ids, key=lambda call: self._due.get(call, 0.0))
+                self._sleep_until(self._due.get(first, 0.0))
+                state = state.resume({first: {"return_value": None}})
+            elif isinstance(state, FunctionSnapshot) and state.is_os_function:
+                state = self._answer(state)
+            else:
+                state = state.resume_auto()
+
+    def _answer(self, asked: FunctionSnapshot) -> Any:
+        """Answer one request of the worker for something outside it."""
+        name, args = str(asked.function_name), asked.args
+        match name:
+            case "system.sleep":
+                self._sleep_until(time.monotonic() + float(args[0]))
+                return asked.resume({"return_value": None})
+            case "system.async_sleep":
+                self._due[asked.call_id] = time.monotonic() + float(args[0])
+                return asked.resume({"future": ...})
+            case "os.environ":
+                return asked.resume({"return_value": dict(self._command.env)})
+            case "os.getenv":
+                return asked.resume({"return_value": self._command.env.get(args[0], args[1])})
+            case _:
+                if self._files.exceeds(name, args):
+                    self._give_up("files")
+                return asked.resume_auto()
+
+    def _give_up(self, reason: Limit) -> None:
+        self.kill(reason)
+        raise _Stopped
+
+    def _sleep_until(self, moment: float) -> None:
+        self._stop.wait(max(0.0, min(moment, self._deadline) - time.monotonic()))
+        if self._stop.is_set():
+            raise _Stopped
+        if moment > self._deadline:
+            self._give_up("wall")
+
+    def _print(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        if not self._keep(stream, text.encode("utf-8", "replace")):
+            self.kill(stream)
+
+    def _keep(self, stream: Literal["stdout", "stderr"], data: bytes) -> bool:
+        """Keep output as far as there is room; whether all of it was kept."""
+        kept = data[: self._room[stream]]
+        self._room[stream] -= len(kept)
+        self._text[stream] += kept
+        if kept:
+            self._output(stream, kept)
+        if len(kept) < len(data):
+            self._cut.add(stream)
+        return len(kept) == len(data)
+
+    def _leave(self, *code: Any) -> None:
+        value = code[0] if code else None
+        if isinstance(value, int):
+            self._exit = (str(int(value)), int(value) & 0xFF)
+            raise SystemExit(self._exit[0])
+        if value is None:
+            raise SystemExit
+        raise SystemExit(str(value))
+
+    def _read(self, prompt: Any = "") -> str:
+        self._print("stdout", str(prompt))
+        if self._input:
+            return self._input.pop(0)
+        self._exit = ("EOFError: EOF when reading a line", _FAILED)
+        self._keep("stderr", b"EOFError: EOF when reading a line\n")
+        raise SystemExit(self._exit[0])
+
+    def _failed(self, error: Exception) -> int:
+        """Return the exit code of a program that ended by `error`, its traceback on stderr."""
+        from pydantic_monty import MontyRuntimeError, MontySyntaxError
+
+        if self.killed_by:
+            return _FAILED
+        message = str(error)
+        if isinstance(error, MontySyntaxError):
+            self._say(syntax_error_text(self._command.script, self._command.code, message))
+        elif not isinstance(error, MontyRuntimeError):
+            self._say(f"the engine's worker died: {message}\n")
+        elif isinstance(kind := error.exception(), SystemExit):
+            return self._exited(str(kind))
+        else:
+            self._limit_behind(kind, message)
+            frames = error.traceback()
+            self._say(traceback_text(frames, message, self._command.script, self._command.code))
+        return _FAILED
+
+    def _exited(self, text: str) -> int:
+        if self._exit is not None and text == self._exit[0]:
+            return self._exit[1]
+        if text:
+            self._say(text + "\n")
+        return _FAILED if text else 0
+
+    def _limit_behind(self, kind: BaseException, message: str) -> None:
+        """Note the limit that the worker itself enforced, by the engine's own words."""
+        if isinstance(kind, TimeoutError) and "time limit exceeded" in message:
+            self._note("wall")
+        elif isinstance(kind, MemoryError) and "memory limit" in message:
+            self._note("memory")
+        elif isinstance(kind, OSError) and "disk write limit" in message:
+            self._note("files")
+
+    def _say(self, text: str) -> None:
+        self._keep("stderr", text.encode("utf-8", "replace"))
+
+
+class _Files:
+    """Counts what a program writes, before it is written."""
+
+    def __init__(self, command: SandboxCommand) -> None:
+        self._directory = Path(command.directory)
+        self._files, self._bytes = command.limits.files, command.limits.file_bytes
+        self._made: set[str] = set()
+
+    def exceeds(self, name: str, args: tuple[Any, ...]) -> bool:
+        """Note a request; whether it goes beyond the limits of files or bytes."""
+        if name in {"Path.write_text", "Path.write_bytes", "Path.append_text", "Path.append_bytes"}:
+            data = args[1]
+            self._bytes -= len(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+            self._make(args[0])
+        elif name == "Path.mkdir" or (name == "open" and set(str(args[1])) & set("wax+")):
+            self._make(args[0])
+        return self._bytes < 0 or len(self._made) > self._files
+
+    def _make(self, path: Any) -> None:
+        inside = posixpath.relpath(posixpath.normpath(str(path)), WORK)
+        if inside not in self._made and not os.path.lexists(self._directory / inside):
+            self._made.add(inside)
+
+
+@contextmanager
+def start_pool(seconds: float | None = None) -> Generator[Monty]:
+    """Start one worker, gone at the end of the block.
+
+    Args:
+        seconds: How long one request may take before the worker is killed.
+
+    Raises:
+        SandboxUnavailable: The worker cannot be started.
+    """
+    from pydantic_monty import Monty
+
+    try:
+        pool = Monty(
+            min_processes=1,
+            max_processes=1,
+            request_timeout=seconds,
+            feed_duration_limit_grace=GRACE,
+        )
+        pool.__enter__()
+    except (OSError, RuntimeError) as error:
+        raise SandboxUnavailable(
+            f"the engine `monty` cannot start: {error}",
+            fix='install it again: pip install --force-reinstall "pydantic-monty>=1.4,<2"',
+        ) from error
+    try:
+        yield pool
+    finally:
+        pool.__exit__(None, None, None)
+
+
+def _hold(pid: int) -> int:
+    """Return a handle of a process that no later process can inherit."""
+    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else pid
+
+
+def _send_kill(handle: int) -> None:
+    if hasattr(os, "pidfd_open"):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    else:
+        os.kill(handle, signal.SIGKILL)
+
+
+def _let_go(handle: int) -> None:
+    if hasattr(os, "pidfd_open"):
+        os.close(handle)
+
+
+def _fence(pid: int, memory: int) -> None:
+    """Take from a worker what it never needs: memory beyond its limit, children, files."""
+    import resource
+
+    if not hasattr(resource, "prlimit"):
+        return
+    for kind, value in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(OSError, ValueError):
+            resource.prlimit(pid, kind, (value, value))
