@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clawhive_core.model.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive import Hive
@@ -81,7 +83,6 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__version__ = "0.1.0"
 __all__ = [
     "Artifact",
     "AuditSink",

@@ -33,6 +33,11 @@ class LlmAdapter(Protocol):
         ...
 
     @property
+    def default_host(self) -> str | None:
+        """The provider's own host; another `host` needs a right of its own."""
+        ...
+
+    @property
     def supports_tools(self) -> bool:
         """Whether native tool calls work; where not, calls are chosen by a constrained response."""
         ...

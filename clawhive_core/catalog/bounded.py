@@ -1,0 +1,123 @@
+"""Running what others wrote: a deadline, a grace time, and nothing that it raises goes further."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Generic, Literal, TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+class Overdue(Exception):
+    """The work did not end in time; `fate` says what became of it."""
+
+    def __init__(self, fate: Literal["stopped", "abandoned"]) -> None:
+        super().__init__(fate)
+        self.fate = fate
+
+
+class Escaped(Exception):
+    """The work raised what ends a process or cancels its caller: `error`, a SystemExit perhaps."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
+class Bounded(Generic[T]):
+    """One piece of foreign work, awaited for a while.
+
+    Args:
+        work: What to await; it runs in a task of its own.
+        grace: The seconds that it gets to stop in, once it is cancelled.
+    """
+
+    def __init__(self, work: Awaitable[T], grace: float) -> None:
+        import asyncio
+
+        self._task: asyncio.Task[T] = asyncio.ensure_future(_contained(work))
+        self._task.add_done_callback(_forget)
+        self._grace = grace
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it goes on although nobody waits for it any more."""
+        return not self._task.done()
+
+    def late_result(self) -> T | None:
+        """Return what the work answered after its caller was cancelled, None where it did not."""
+        task = self._task
+        if not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        return task.result()
+
+    async def wait(self, seconds: float) -> T:
+        """Await the work for at most `seconds`, then cancel it and wait for it to stop.
+
+        Cancelling the caller cancels the work in the same way and then goes on.
+
+        Raises:
+            Overdue: The time is up: stopped, or abandoned where it did not stop.
+            Escaped: The work raised SystemExit, a group of such, or cancelled itself.
+            KeyboardInterrupt: The work raised it; here it hits only the caller.
+        """
+        import asyncio
+
+        try:
+            await asyncio.wait((self._task,), timeout=max(0.0, seconds))
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        if not self._task.done():
+            await self._stop()
+            raise Overdue("abandoned" if self.abandoned else "stopped")
+        return self._answer()
+
+    def _answer(self) -> T:
+        from asyncio import CancelledError
+
+        if self._task.cancelled():
+            raise Escaped(CancelledError("it cancelled itself"))
+        try:
+            return self._task.result()
+        except Escaped as escaped:
+            if isinstance(escaped.error, KeyboardInterrupt):
+                raise escaped.error from None
+            raise
+
+    async def _stop(self) -> None:
+        import asyncio
+
+        self._task.cancel()
+        # Unshielded, a cancelled anyio scope would cut the grace time down to nothing.
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait((self._task,), timeout=self._grace)
+
+
+async def run_bounded(work: Awaitable[T], seconds: float, grace: float) -> T:
+    """Await `work` for at most `seconds`, then cancel it and wait `grace` for it to stop.
+
+    Raises:
+        Overdue: As `Bounded.wait`; so do Escaped and KeyboardInterrupt.
+    """
+    return await Bounded(work, grace).wait(seconds)
+
+
+async def _contained(work: Awaitable[T]) -> T:
+    """Keep what would stop the event loop inside this task."""
+    from asyncio import CancelledError
+
+    try:
+        return await work
+    except (Exception, CancelledError):
+        raise
+    except BaseException as error:
+        raise Escaped(error) from error
+
+
+def _forget(task: Any) -> None:
+    """Take notice of an outcome that perhaps nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,138 @@
+"""The current catalog, its providers, and the revisions that were offered before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from clawhive_core.catalog.assembly import Preferences, assemble
+from clawhive_core.catalog.bounded import Overdue, run_bounded
+from clawhive_core.catalog.catalog import EMPTY, Catalog, Tool
+from clawhive_core.model.canonical import preview
+from clawhive_core.model.tools import ToolMeta
+from clawhive_core.protocols.provider import ToolProvider
+
+_GRACE_SECONDS = 1.0
+_KEPT_REVISIONS = 64
+
+
+class CatalogStore:
+    """Holds the providers and the catalog assembled from what they list.
+
+    Args:
+        preferences: Who serves a contested name.
+        note: Called with a sentence for each provider that could not be listed or closed.
+        list_seconds: How long one provider may take to list its tools.
+        close_seconds: How long one provider may take to close.
+    """
+
+    def __init__(
+        self,
+        preferences: Preferences | None = None,
+        note: Callable[[str], None] = lambda _: None,
+        list_seconds: float = 10.0,
+        close_seconds: float = 10.0,
+    ) -> None:
+        self.current: Catalog = EMPTY
+        self._preferences = preferences or Preferences()
+        self._note = note
+        self._list_seconds = list_seconds
+        self._close_seconds = close_seconds
+        self._providers: list[ToolProvider] = []
+        self._listings: dict[int, Sequence[ToolMeta]] = {}
+        self._contracts: dict[str, Any] = {}
+
+    async def add(self, *providers: ToolProvider) -> Catalog:
+        """Register providers, list their tools at the same time and assemble a new revision.
+
+        A provider that fails or takes too long stays registered, with no tools.
+        """
+        self._providers.extend(providers)
+        async with anyio.create_task_group() as group:
+            for provider in providers:
+                group.start_soon(self._list, provider)
+        return self._assemble()
+
+    async def refresh(self) -> Catalog:
+        """List every provider again."""
+        async with anyio.create_task_group() as group:
+            for provider in self._providers:
+                group.start_soon(self._list, provider)
+        return self._assemble()
+
+    def contract_at(self, revision: str, name: str) -> str | None:
+        """Return the contract hash that a tool had in a revision of this process."""
+        contracts = self._contracts.get(revision)
+        return None if contracts is None else contracts.get(name)
+
+    async def close_providers(self) -> None:
+        """Close every provider at the same time; failures and hangs are noted, never raised."""
+        providers, self._providers = self._providers, []
+        self._listings.clear()
+        async with anyio.create_task_group() as group:
+            for provider in providers:
+                group.start_soon(self._close, provider)
+
+    async def _list(self, provider: ToolProvider) -> None:
+        name = _name_of(provider)
+        listed: Sequence[ToolMeta] = ()
+        try:
+            listed = await run_bounded(_listing(provider), self._list_seconds, _GRACE_SECONDS)
+        except Overdue:
+            self._note(
+                f"provider `{name}` did not list its tools within "
+                f"{self._list_seconds:g} s; it has none now"
+            )
+        except Exception as error:  # noqa: BLE001 - one provider must not take the others down
+            self._note(f"provider `{name}` could not list its tools: {_text_of(error)}")
+        good = [meta for meta in listed if isinstance(meta, ToolMeta)]
+        if len(good) < len(listed):
+            self._note(f"provider `{name}` lists {len(listed) - len(good)} things that are no tool")
+        self._listings[id(provider)] = [
+            meta if meta.provider_id == name else replace(meta, provider_id=name) for meta in good
+        ]
+
+    def _assemble(self) -> Catalog:
+        tools = (
+            Tool(meta, provider)
+            for provider in self._providers
+            for meta in self._listings.get(id(provider), ())
+        )
+        self.current = assemble(tools, self._preferences)
+        self._contracts.pop(self.current.revision, None)
+        self._contracts[self.current.revision] = self.current.contracts
+        while len(self._contracts) > _KEPT_REVISIONS:
+            del self._contracts[next(iter(self._contracts))]
+        return self.current
+
+    async def _close(self, provider: ToolProvider) -> None:
+        name = _name_of(provider)
+        try:
+            await run_bounded(_closing(provider), self._close_seconds, _GRACE_SECONDS)
+        except Overdue:
+            self._note(f"provider `{name}` did not close within its time")
+        except Exception as error:  # noqa: BLE001 - closing goes on with the others
+            self._note(f"provider `{name}` failed to close: {_text_of(error)}")
+
+
+async def _listing(provider: ToolProvider) -> list[ToolMeta]:
+    return list(await provider.list_tools())
+
+
+async def _closing(provider: ToolProvider) -> None:
+    await provider.close()
+
+
+def _name_of(provider: ToolProvider) -> str:
+    """Return a provider's id, its type's name where even that fails."""
+    try:
+        return str(provider.provider_id)
+    except Exception:  # noqa: BLE001 - a broken provider is noted under some name
+        return type(provider).__name__
+
+
+def _text_of(error: Exception) -> str:
+    return preview(str(error)) or type(error).__name__

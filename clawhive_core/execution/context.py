@@ -1,0 +1,186 @@
+"""What a tool is given of the call it serves: the InvokeContext of the executor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from clawhive_core.capabilities import Capability, matches, parse, path_capability
+from clawhive_core.errors import ToolError
+from clawhive_core.execution.scope import CallScope, Signal
+from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.model.canonical import digest
+from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.principal import Principal
+from clawhive_core.protocols.context import Store, Stream
+
+_KEPT_OUTPUT = 64 * 1024
+_MAX_SIGNALS = 10_000
+
+
+class Services(Protocol):
+    """What the executor lends to a tool."""
+
+    async def call_nested(self, context: ToolContext, name: str, input: Mapping[str, Any]) -> Any:
+        """Call another tool on this call's behalf."""
+        ...
+
+    async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
+        """Ask a model on this call's behalf."""
+        ...
+
+    def redact(self, secret: str) -> None:
+        """Keep a value out of the log from now on."""
+        ...
+
+    def store_for(self, namespace: str) -> Store:
+        """Return the store of one namespace."""
+        ...
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """One call, as its tool sees it (protocols: InvokeContext)."""
+
+    scope: CallScope
+    tool: str
+    tool_call_id: str
+    granted: tuple[str, ...]
+    """The capabilities of this call, each allowed."""
+    deadline: float
+    services: Services
+    namespace: str
+    nested: int = 0
+    partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
+    signals: int = 0
+
+    @property
+    def trace_id(self) -> str:
+        """The trace."""
+        return self.scope.run.trace_id
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+        return self.scope.run.task_id
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.scope.run.run_id
+
+    @property
+    def step_id(self) -> str:
+        """The step."""
+        return self.scope.step_id
+
+    @property
+    def invocation_id(self) -> str:
+        """This execution."""
+        return self.scope.invocation_id
+
+    @property
+    def conversation_id(self) -> str:
+        """The session."""
+        return self.scope.run.conversation_id
+
+    @property
+    def principal(self) -> Principal:
+        """Who calls."""
+        return self.scope.principal
+
+    @property
+    def user_id(self) -> str:
+        """The user at the root."""
+        return self.scope.run.user_id
+
+    @property
+    def skill_id(self) -> str | None:
+        """The skill whose handler this is."""
+        return self.namespace.removeprefix("skill_") if self.namespace[:6] == "skill_" else None
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        """What the configuration says about the user."""
+        return self.scope.run.profile
+
+    @property
+    def idempotency_key(self) -> str:
+        """Equal for every execution of the same ToolCall."""
+        return digest([self.run_id, self.step_id, self.tool_call_id])
+
+    @property
+    def workspace(self) -> FileWorkspace:
+        """The project's files, as far as this call was granted them."""
+        return FileWorkspace(self.scope.run.root, self._allows)
+
+    @property
+    def artifacts(self) -> str:
+        """The run's artifacts folder, created now."""
+        Path(self.scope.run.artifacts).mkdir(parents=True, exist_ok=True)
+        return self.scope.run.artifacts
+
+    @property
+    def store(self) -> Store:
+        """The tool's own namespace."""
+        return self.services.store_for(self.namespace)
+
+    def end(self) -> None:
+        """Let no further call begin on behalf of this one."""
+        self.deadline = min(self.deadline, time.monotonic())
+
+    def remaining(self) -> float:
+        """Return the seconds until the deadline."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    async def call(self, name: str, input: Mapping[str, Any]) -> Any:
+        """Call another tool through the executor."""
+        return await self.services.call_nested(self, name, input)
+
+    async def complete(self, request: LlmRequest) -> LlmResponse:
+        """Ask a model under the run's rights, budget and log."""
+        return await self.services.complete_nested(self, request)
+
+    def secret(self, name: str) -> str:
+        """Return a secret and redact it from here on."""
+        value = self.scope.run.secrets(name)
+        if value is None:
+            raise ToolError(
+                f"no secret is named `{name}`",
+                code="secret_not_found",
+                fix=f"export {name}=... before starting clawhive",
+            )
+        self.services.redact(value)
+        return value
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Tell listeners how far the call is."""
+        self._signal(
+            Signal("progress", self.step_id, self.tool, done=done, total=total, text=text[:200])
+        )
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        """Give listeners output at once; the last part is kept for the case of a timeout."""
+        kept = self.partial.setdefault(stream, bytearray())
+        kept += data
+        del kept[:-_KEPT_OUTPUT]
+        self._signal(Signal("output", self.step_id, self.tool, stream=stream, data=data))
+
+    def _signal(self, signal: Signal) -> None:
+        self.signals += 1
+        if self.signals <= _MAX_SIGNALS:
+            self.scope.run.signal(signal)
+
+    def _allows(self, verb: str, path: str) -> bool:
+        """Whether this call may touch a real path: covered by what it asked for, and not denied."""
+        rules = self.scope.run.rules
+        capability = path_capability(verb, path)
+        return covers(self.granted, capability) and rules.authority(capability).verdict != "deny"
+
+
+def covers(granted: tuple[str, ...], capability: Capability) -> bool:
+    """Whether one of the granted capabilities contains this one."""
+    return any(matches(parse(text), capability) for text in granted)

@@ -1,0 +1,161 @@
+"""Effects: from a call's arguments to the capabilities it needs.
+
+Names are resolved here and nowhere later, so that a decision sees what will really be touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.capabilities import (
+    Capability,
+    below,
+    concrete,
+    parse,
+    path_capability,
+    url_capability,
+    verb_of,
+)
+from clawhive_core.errors import CapabilityError, InvalidInput
+from clawhive_core.model.tools import ToolMeta
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(0?)\}")
+_BELOW = "/**"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """One effect as declared: `verb`, or `verb:` and a text around a placeholder."""
+
+    verb: str
+    lead: str
+    tail: str
+    first: bool
+    """Whether only the first item of a list counts: `{0}`."""
+
+
+def requested(
+    meta: ToolMeta, input: Mapping[str, Any], variables: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the canonical capabilities that a call needs, without duplicates, in a stable order.
+
+    Args:
+        meta: The tool; its `effects` say which argument needs what.
+        input: The validated input.
+        variables: The absolute paths of `workspace`, from which relative paths start, and `run`.
+
+    Raises:
+        InvalidInput: An argument names nothing that can be normalised; `place` is the argument.
+        CapabilityError: The tool declares an effect that cannot be used.
+    """
+    found: dict[str, None] = {}
+    for argument, effect in meta.effects.items():
+        for text in (effect,) if isinstance(effect, str) else effect:
+            for capability in _capabilities(meta, argument, text, input, variables):
+                found[capability.text] = None
+    return tuple(found) or (f"tool.call:{meta.name}",)
+
+
+def _capabilities(
+    meta: ToolMeta, argument: str, text: str, input: Mapping[str, Any], variables: Mapping[str, str]
+) -> Iterator[Capability]:
+    if argument == "":
+        yield parse(text, variables)
+        return
+    value = _value(meta, argument, input)
+    template = _read(text)
+    if template is None:
+        if value is not None:
+            yield parse(text, variables)
+        return
+    for name in _names(value, argument, first=template.first):
+        try:
+            yield _resource(template, name, variables)
+        except (CapabilityError, ValueError) as error:
+            fix = getattr(error, "fix", None) or "name it another way"
+            raise InvalidInput(str(error), place=f"/{argument}", fix=fix) from error
+
+
+def _read(text: str) -> _Template | None:
+    """Return the template of an effect, None where it names a fixed resource.
+
+    Raises:
+        CapabilityError: It cannot be used.
+    """
+    verb, colon, pattern = text.partition(":")
+    if verb_of(verb) is None:
+        parse(f"{verb}:**")
+    if not colon:
+        return _Template(verb, "", "", first=False)
+    holes = list(_PLACEHOLDER.finditer(pattern))
+    if not holes:
+        return None
+    lead, tail = pattern[: holes[0].start()], pattern[holes[0].end() :]
+    if len(holes) > 1 or "*" in lead or "*" in tail.removesuffix(_BELOW):
+        raise CapabilityError(
+            f"the effect `{text}` cannot be used",
+            fix="write one `{}`, and wildcards only as `/**` at the end",
+        )
+    return _Template(verb, lead, tail, first=bool(holes[0][1]))
+
+
+def _value(meta: ToolMeta, argument: str, input: Mapping[str, Any]) -> Any:
+    """Return what an argument is given, else its default."""
+    value = input.get(argument)
+    if value is not None:
+        return value
+    schema: Any = meta.input_schema.get("properties")
+    for key in (argument, "default"):
+        if not isinstance(schema, Mapping):
+            return None
+        schema = cast("Mapping[str, Any]", schema).get(key)
+    return schema
+
+
+def _names(value: Any, argument: str, *, first: bool) -> Iterator[str]:
+    """Yield what the argument names: itself, the items of a list, the keys of an object."""
+    if value is None:
+        return
+    items: list[Any] = [value]
+    if isinstance(value, list | tuple):
+        items = list(cast("list[Any]", value))[: 1 if first else None]
+    elif isinstance(value, Mapping):
+        items = list(cast("Mapping[Any, Any]", value))
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            raise InvalidInput(
+                f"{type(item).__name__} values name no resource",
+                place=f"/{argument}",
+                fix="give text, or a list of texts",
+            )
+        yield str(item)
+
+
+def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> Capability:
+    """Return the capability of one literal value, a path by its real location."""
+    verb, tail = template.verb, template.tail
+    deep = tail.endswith(_BELOW)
+    tail = tail.removesuffix(_BELOW) if deep else tail
+    known = verb_of(verb)
+    if known is not None and known.kind == "path" and verb.startswith("fs."):
+        capability = path_capability(verb, _real_path(template.lead, value + tail, variables))
+    elif known is not None and known.kind == "url":
+        capability = url_capability(verb, template.lead + value + tail)
+    else:
+        capability = concrete(verb, template.lead + value + tail)
+    return below(capability) if deep else capability
+
+
+def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
+    if "\0" in value:
+        raise ValueError("a path cannot hold a NUL character")
+    for name, path in variables.items():
+        lead = lead.replace(f"${{{name}}}", path)
+    # Joined as programs join: an absolute value leaves the folder before it.
+    named = Path(lead) / value if lead.endswith("/") else lead + value
+    return os.path.realpath(Path(variables["workspace"]) / named)

@@ -1,0 +1,110 @@
+"""A call on its way through the executor's stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clawhive_core.catalog.catalog import Tool
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.canonical import canonical_text, digest, preview
+from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
+from clawhive_core.policy.decision import Decision
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """One call, with what the stages have found out about it so far."""
+
+    call: ToolCall
+    scope: CallScope
+    tool: Tool | None = None
+    capabilities: tuple[str, ...] = ()
+    decision: Decision | None = None
+    approval: str | None = None
+    """How an approval was answered, None where none was asked for."""
+    grants: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def meta(self) -> ToolMeta | None:
+        """The tool's definition, once it is resolved."""
+        return None if self.tool is None else self.tool.meta
+
+    def started(self) -> Event:
+        """Return the intent: written before anything happens."""
+        return self._event("invocation.start", "intended", self._facts())
+
+    def refused(self, refusal: Refusal) -> Event:
+        """Return the only row of a call that was not done."""
+        facts = {**self._facts(), "refusal": refusal.to_dict()}
+        return self._event("invocation.refused", "refused", facts)
+
+    def ended(self, status: str, result: ToolResult, error: Mapping[str, Any] | None) -> Event:
+        """Return how the execution ended."""
+        body = {
+            "output": Blob(
+                {
+                    "output": result.output,
+                    "structured": result.structured,
+                    "is_error": result.is_error,
+                }
+            ),
+            "output_preview": preview(result.output),
+            "error": None if error is None else {key: error[key] for key in ("code", "message")},
+            "is_error": result.is_error,
+            "artifacts": [artifact.to_dict() for artifact in result.artifacts],
+        }
+        return self._event("invocation.end", status, body)
+
+    def _facts(self) -> dict[str, Any]:
+        meta, decision, scope = self.meta, self.decision, self.scope
+        arguments = self.call.input
+        return {
+            "step": {"name": self.step_name, "label": scope.label, "ordinal": scope.ordinal},
+            "tool_call": {
+                "id": self.call.id,
+                "name": self.call.name,
+                "input": Blob(arguments),
+                "catalog_revision": self.call.catalog_revision,
+            },
+            "input_preview": preview(canonical_text(arguments)),
+            "capability_level": None if meta is None else meta.capability_level,
+            "risk": None if meta is None else meta.risk,
+            "contract_hash": None if meta is None else meta.contract_hash,
+            "requested_capabilities": self.capabilities,
+            "granted_capabilities": [
+                {"capability": capability, "grant_id": grant_id}
+                for capability, grant_id in (() if decision is None else decision.granted)
+            ],
+            "decision": None if decision is None else decision.verdict,
+            "rules": () if decision is None else decision.rules,
+            "approval_required": decision is not None and decision.verdict == "ask",
+            "approval_result": self.approval,
+            "idempotency_key": digest([scope.run.run_id, scope.step_id, self.call.id]),
+            "parent_invocation_id": scope.parent_invocation_id,
+        }
+
+    @property
+    def step_name(self) -> str:
+        """The step's name: `tool.` and the canonical name."""
+        return f"tool.{self.call.name if self.meta is None else self.meta.name}"
+
+    def _event(self, kind: str, status: str, body: Mapping[str, Any]) -> Event:
+        run = self.scope.run
+        return Event(
+            kind,
+            body,
+            trace_id=run.trace_id,
+            run_id=run.run_id,
+            task_id=run.task_id,
+            step_id=self.scope.step_id,
+            invocation_id=self.scope.invocation_id,
+            conversation_id=run.conversation_id,
+            principal=str(self.scope.principal),
+            tool=self.call.name if self.meta is None else self.meta.name,
+            provider_id=None if self.meta is None else self.meta.provider_id,
+            status=status,
+        )

@@ -1,0 +1,88 @@
+"""Plain JSON: what may enter a tool and what may come back, copied so that nobody changes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from clawhive_core.errors import InvalidInput
+
+MAX_DEPTH = 100
+"""How deep lists and objects may be nested."""
+
+_NODE = 2
+_MAX_BITS = 14_000  # Python itself writes no longer integer as text
+
+
+def plain_json(value: Any, limit: int) -> Any:
+    """Return a copy of a JSON value, made of dict, list, str, int, float, bool and None.
+
+    Args:
+        value: Dicts with text as keys, lists and tuples, texts, finite numbers (RFC 8259).
+        limit: About how many bytes of JSON it may be.
+
+    Raises:
+        InvalidInput: It is no JSON, too deep or too large; `place` is the JSON pointer of that.
+    """
+    return _Copier(limit).copy(value, "", 0)
+
+
+def plain_object(value: Any, limit: int) -> dict[str, Any]:
+    """Return a copy of a JSON object.
+
+    Raises:
+        InvalidInput: As `plain_json`, or it is no object.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"it is {type(value).__name__}, and an object is needed")
+    return plain_json(value, limit)
+
+
+@dataclass(slots=True)
+class _Copier:
+    left: int
+
+    def copy(self, value: Any, place: str, depth: int) -> Any:
+        self._spend(_NODE, place)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            self._spend(len(value), place)
+            return str(value)
+        if isinstance(value, int | float):
+            return _number(value, place)
+        if depth >= MAX_DEPTH:
+            raise InvalidInput(f"it is nested deeper than {MAX_DEPTH} levels", place=place)
+        if isinstance(value, list | tuple):
+            items = cast("list[Any]", value)
+            return [
+                self.copy(item, f"{place}/{index}", depth + 1) for index, item in enumerate(items)
+            ]
+        if isinstance(value, Mapping):
+            return self._object(cast("Mapping[Any, Any]", value), place, depth)
+        raise InvalidInput(f"{type(value).__name__} is no JSON value", place=place)
+
+    def _object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
+        copied: dict[str, Any] = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidInput("the keys of an object are text", place=place)
+            self._spend(len(key), place)
+            inner = key.replace("~", "~0").replace("/", "~1")
+            copied[key] = self.copy(item, f"{place}/{inner}", depth + 1)
+        return copied
+
+    def _spend(self, size: int, place: str) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise InvalidInput("it is too large", place=place)
+
+
+def _number(value: float, place: str) -> int | float:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"{value} is no JSON number", place=place)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise InvalidInput("the number is too large", place=place)
+    return value

@@ -1,0 +1,67 @@
+"""The refusals of the executor, each with its next step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clawhive_core.execution.pending import PendingCall
+from clawhive_core.model.refusal import Refusal
+
+
+class Refused(Exception):
+    """A stage refuses the call."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.error)
+        self.refusal = refusal
+
+
+def refuse(error: str, message: str, next: Mapping[str, Any], **extra: Any) -> Refused:
+    """Return the exception that ends a call with a refusal."""
+    return Refused(Refusal(error, message, next, extra))
+
+
+def not_found(name: str, names: Iterable[str]) -> Refused:
+    """No tool of that name is there for this caller."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(names), n=3)
+    hint = f"; did you mean {', '.join(f'`{each}`' for each in close)}?" if close else ""
+    return refuse(
+        "tool_not_found",
+        f"there is no tool `{name}`{hint}",
+        {"action": "search", "tool": "tool_search", "suggestions": close},
+    )
+
+
+def denied(pending: PendingCall) -> Refused:
+    """Policy denies; where a grant would help, the command that gives it."""
+    decision, name = pending.decision, pending.call.name
+    if decision is None or decision.final:
+        message = f"`{name}` is blocked by policy, and no grant lifts that"
+        return refuse("denied", message, {"action": "choose_another_way"})
+    message = f"`{name}` needs rights that this task does not have: {', '.join(decision.missing)}"
+    if decision.each_time:
+        message += "; a person must then approve each call"
+    return refuse("denied", message, _grant(pending, decision.needed))
+
+
+def approval_required(pending: PendingCall) -> Refused:
+    """A person must answer, and nobody can be asked."""
+    decision, name = pending.decision, pending.call.name
+    if decision is None or decision.each_time:
+        message = f"a person must approve each call of `{name}`, and nobody is here to ask"
+        return refuse("approval_required", message, {"action": "ask_user"})
+    message = f"a person must approve `{name}`, and nobody is here to ask"
+    return refuse("approval_required", message, _grant(pending, decision.needed))
+
+
+def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any]:
+    flags = " ".join(f"--grant {shlex.quote(capability)}" for capability in capabilities)
+    return {
+        "action": "grant",
+        "capabilities": list(capabilities),
+        "command": f"{pending.scope.run.command} {flags}",
+    }

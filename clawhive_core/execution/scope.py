@@ -1,0 +1,67 @@
+"""What surrounds a call: the run it belongs to, who calls, and at which step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from clawhive_core.model.principal import Principal
+from clawhive_core.policy.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Something a running call lets its listeners know at once; not part of the log."""
+
+    kind: Literal["progress", "output"]
+    step_id: str
+    tool: str
+    stream: str = ""
+    data: bytes = b""
+    done: float = 0
+    total: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunScope:
+    """What every call of one run shares."""
+
+    trace_id: str
+    task_id: str
+    run_id: str
+    conversation_id: str
+    user_id: str
+    root: str
+    """The project root, absolute."""
+    artifacts: str
+    """The run's artifacts folder, absolute; created on first use."""
+    rules: Rules
+    command: str = "clawhive run"
+    """The command line that refusals extend by `--grant`."""
+    profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    secrets: Callable[[str], str | None] = lambda _: None
+    signal: Callable[[Signal], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """One call's surroundings: its run, its principal, its step."""
+
+    run: RunScope
+    principal: Principal
+    step_id: str
+    label: str = ""
+    """The plan's name for the step."""
+    ordinal: int = 0
+    attempt: int = 1
+    depth: int = 0
+    parent_invocation_id: str | None = None
+    deadline: float | None = None
+    """On the monotonic clock, in seconds; a nested call never outlives its parent."""
+
+    @property
+    def invocation_id(self) -> str:
+        """The id of this execution: equal runs give equal ids, which replay relies on."""
+        return f"{self.step_id}#{self.attempt}"

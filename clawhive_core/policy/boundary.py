@@ -1,0 +1,34 @@
+"""A task's boundary: the meet of what the user's side gives and what its skill permits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from clawhive_core.capabilities import meet, normalise, parse
+from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.ids import new_id
+
+
+def within(
+    grants: Sequence[CapabilityGrant], permissions: Sequence[str], variables: Mapping[str, str]
+) -> list[CapabilityGrant]:
+    """Return the grants cut down to a skill's permissions; no permissions, nothing cut.
+
+    Raises:
+        CapabilityError: A permission cannot be used.
+    """
+    if not permissions:
+        return list(grants)
+    bounds = [parse(normalise(text, variables)) for text in permissions]
+    found: dict[tuple[str, str, str], CapabilityGrant] = {}
+    for grant in grants:
+        pattern = parse(grant.capability)
+        for bound in bounds:
+            common = meet(pattern, bound)
+            if common is not None:
+                key = (common.text, grant.mode, grant.issuer)
+                found.setdefault(
+                    key, replace(grant, grant_id=new_id("grant"), capability=common.text)
+                )
+    return list(found.values())

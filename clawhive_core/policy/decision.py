@@ -1,0 +1,92 @@
+"""The decision: the maximum over a call's capabilities, its tool's floor, and every check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clawhive_core.capabilities import parse
+from clawhive_core.model.tools import ToolMeta
+from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules
+from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What may happen with a call, and why."""
+
+    verdict: Verdict
+    rules: tuple[str, ...]
+    """The rules that made it, for the log and for `policy explain`, never for a model."""
+    granted: tuple[tuple[str, str], ...]
+    """Each allowed capability and the id of its grant."""
+    missing: tuple[str, ...]
+    """Capabilities that no grant covers."""
+    asked: tuple[str, ...]
+    """Capabilities whose grants ask."""
+    needed: tuple[str, ...] = ()
+    """Capabilities that a person would have to grant, so that no right and no risk asks."""
+    final: bool = False
+    """Whether it is denied by what no grant lifts: a stored deny, an own file, a check."""
+    each_time: bool = False
+    """Whether it asks, whatever is granted: an unsafe tool, or a check."""
+    floor: bool = False
+    """Whether the tool's own risk asks, although every right is there."""
+
+
+_LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
+"""The denies that a person's grant of the very capability ends."""
+
+
+def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] = ()) -> Decision:
+    """Decide one call; only an approval of this very call discharges an ask."""
+    found = [(text, rules.authority(parse(text))) for text in request.capabilities]
+    verdict = strictest([each.verdict for _, each in found])
+    reasons = [f"{each.verdict}:{each.rule}" for _, each in found]
+    floor = asks_by_itself(request.tool, [each for _, each in found])
+    if floor and verdict == "allow":
+        verdict = "ask"
+        reasons.append(f"ask:risk.{request.tool.risk}")
+    reasons += [f"{result.verdict}:{result.rule}" for result in checks]
+    verdict = strictest([verdict, *(result.verdict for result in checks)])
+    return Decision(
+        verdict,
+        tuple(reasons),
+        tuple(
+            (text, each.grant.grant_id)
+            for text, each in found
+            if each.verdict == "allow" and each.grant is not None
+        ),
+        tuple(text for text, each in found if each.verdict == "deny"),
+        tuple(text for text, each in found if each.verdict == "ask"),
+        tuple(
+            text
+            for text, each in found
+            if each.verdict != "allow" or (floor and not each.by_person)
+        ),
+        any(each.verdict == "deny" and each.rule not in _LIFTABLE for _, each in found)
+        or any(result.verdict == "deny" for result in checks),
+        request.tool.risk == "unsafe" or any(result.verdict == "ask" for result in checks),
+        floor,
+    )
+
+
+def strictest(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the maximum in allow < ask < deny; of nothing, deny."""
+    found = set(verdicts)
+    if "deny" in found or not found:
+        return "deny"
+    return "ask" if "ask" in found else "allow"
+
+
+def asks_by_itself(tool: ToolMeta, authorities: Sequence[Authority]) -> bool:
+    """Whether the tool's floor is `ask`.
+
+    An unsafe tool asks each time; a guarded or unknown one, or one that requires a confirmation,
+    asks unless a person granted each capability of the call.
+    """
+    if tool.risk == "unsafe":
+        return True
+    if tool.risk == "safe" and not tool.requires_confirm:
+        return False
+    return not all(each.by_person for each in authorities)

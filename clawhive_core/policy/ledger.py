@@ -1,0 +1,63 @@
+"""Grants as rows: the projection of the log that tells who holds what."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from clawhive_core.events.log import Projections
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.storage.schema import RoomSchema
+
+SCHEMA = RoomSchema(
+    "policy",
+    (
+        """
+        CREATE TABLE grants(
+          grant_id TEXT PRIMARY KEY, capability TEXT NOT NULL, subject TEXT NOT NULL,
+          scope TEXT NOT NULL, scope_id TEXT NOT NULL, issuer TEXT NOT NULL, mode TEXT NOT NULL,
+          expires_at TEXT, parent_grant TEXT, issued_at TEXT NOT NULL, ended_at TEXT
+        );
+        CREATE INDEX grants_scope ON grants(scope, scope_id);
+        CREATE VIEW v_grants AS SELECT * FROM grants;
+        """,
+    ),
+)
+
+
+def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
+    """Return the event that issues grants."""
+    return Event("grant.issued", {"grants": [grant.to_dict() for grant in grants]}, **ids)
+
+
+def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    connection.executemany(
+        "INSERT INTO grants VALUES(:grant_id, :capability, :subject, :scope, :scope_id, :issuer,"
+        " :mode, :expires_at, :parent_grant, :issued_at, NULL)",
+        [{**grant, "issued_at": stored.ts} for grant in stored.event.body["grants"]],
+    )
+
+
+def _on_revoked(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    connection.execute(
+        "WITH RECURSIVE gone(id) AS (SELECT ? UNION SELECT grant_id FROM grants, gone"
+        " WHERE parent_grant = gone.id) UPDATE grants SET ended_at = ?"
+        " WHERE ended_at IS NULL AND grant_id IN (SELECT id FROM gone)",
+        (stored.event.body["grant_id"], stored.ts),
+    )
+
+
+def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    connection.execute(
+        "UPDATE grants SET ended_at = ? WHERE ended_at IS NULL AND scope = 'task' AND scope_id = ?",
+        (stored.ts, stored.event.task_id),
+    )
+
+
+PROJECTIONS: Projections = {
+    "grant.issued": (_on_issued,),
+    "grant.revoked": (_on_revoked,),
+    "run.end": (_on_run_end,),
+}

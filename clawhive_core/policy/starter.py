@@ -1,0 +1,83 @@
+"""What a task may do out of the box, before anybody granted anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clawhive_core.capabilities import normalise
+from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
+from clawhive_core.model.ids import new_id
+
+ALLOWED = (
+    "fs.read:${workspace}/**",
+    "fs.read:${run}/**",
+    "fs.write:${run}/**",
+    "sandbox.read:**",
+    "sandbox.write:**",
+    "sandbox.exec:**",
+    "tool.call:**",
+    "tool.enable:**",
+    "mem.read:own/**",
+    "mem.write:own/**",
+    "model.call:*",
+)
+"""`model.call:PROVIDER` is the provider's default host; another host is a further segment."""
+
+ASKED = (
+    "fs.write:${workspace}/**",
+    "fs.delete:${workspace}/**",
+    "net.http:https://**",
+    "net.http:http://**",
+    "net.connect:**",
+    "agent.spawn:**",
+    "model.call:**",
+)
+
+
+def granted_verbs(allowed: Sequence[str] = ()) -> frozenset[str]:
+    """Return the verbs of which something is allowed out of the box, or by `[policy] allow`."""
+    return frozenset(pattern.partition(":")[0] for pattern in (*ALLOWED, *allowed))
+
+
+def starter_grants(
+    task_id: str, subject: str, variables: Mapping[str, str]
+) -> list[CapabilityGrant]:
+    """Return the out-of-the-box grants of a task.
+
+    Args:
+        task_id: The task with which they end.
+        subject: The principal that gets them.
+        variables: Absolute paths for `workspace` and `run`.
+    """
+    target = Target(task_id, subject, variables)
+    return [*target.grants(ALLOWED, "starter"), *target.grants(ASKED, "starter", "ask")]
+
+
+class Target:
+    """Who gets grants, for which task; the paths that their variables stand for."""
+
+    def __init__(self, task_id: str, subject: str, variables: Mapping[str, str]) -> None:
+        self.task_id = task_id
+        self.subject = subject
+        self.variables = variables
+
+    def grants(
+        self, patterns: Sequence[str], issuer: Issuer, mode: Mode = "allow"
+    ) -> list[CapabilityGrant]:
+        """Return one task grant a pattern.
+
+        Raises:
+            CapabilityError: A pattern cannot be used.
+        """
+        return [
+            CapabilityGrant(
+                new_id("grant"),
+                normalise(pattern, self.variables),
+                self.subject,
+                "task",
+                self.task_id,
+                issuer,
+                mode,
+            )
+            for pattern in patterns
+        ]

@@ -1,0 +1,44 @@
+"""Where a run writes its events: the log, or in a replay the record it is compared with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from clawhive_core.execution.scope import RunScope
+from clawhive_core.model.events import Event
+from clawhive_core.model.principal import Principal
+
+
+class Journal(Protocol):
+    """Takes events in order. `EventLog` is one, `replay.RecordedJournal` another."""
+
+    async def append(
+        self,
+        *events: Event,
+        sync: bool = False,
+        within: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> list[int]:
+        """Commit events; returns once they are durable."""
+        ...
+
+    def post(self, *events: Event) -> None:
+        """Queue events behind what is queued."""
+        ...
+
+
+def run_event(
+    run: RunScope, principal: Principal, kind: str, body: Mapping[str, Any], **columns: Any
+) -> Event:
+    """Return an event of a run, its ids filled in."""
+    return Event(
+        kind,
+        body,
+        trace_id=run.trace_id,
+        run_id=run.run_id,
+        task_id=run.task_id,
+        conversation_id=run.conversation_id,
+        principal=str(principal),
+        **columns,
+    )

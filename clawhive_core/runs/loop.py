@@ -1,0 +1,142 @@
+"""The tool-use loop: a model's turns and the calls it asks for, until it answers in text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import anyio
+
+from clawhive_core.errors import RunError
+from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
+from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.models import Models
+from clawhive_core.runs.side_by_side import side_by_side
+
+MAX_TOOL_ROUNDS = 25
+PARALLEL_CALLS = 8
+
+SYSTEM = (
+    "You act for the user through tools. A call may be refused: read `next` in the refusal, do "
+    "that, or say what the user can do. Answer in text when you are done."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """What a loop runs with."""
+
+    model: str
+    tools: tuple[ToolDef, ...]
+    catalog_revision: str
+    max_tool_rounds: int = MAX_TOOL_ROUNDS
+    system: str = SYSTEM
+
+
+@dataclass(slots=True)
+class Loop:
+    """One agent's loop over one prompt."""
+
+    door: Door
+    models: Models
+    journal: Journal
+    run: RunScope
+    principal: Principal
+    settings: LoopSettings
+    artifacts: list[Artifact] = field(default_factory=list[Artifact])
+
+    async def answer(self, prompt: str) -> str:
+        """Return the model's final text.
+
+        Raises:
+            ModelError: The model failed.
+            RunError: `max_tool_rounds`, or the model stopped without an answer.
+        """
+        messages = [LlmMessage.text("user", prompt)]
+        for turn in range(self.settings.max_tool_rounds + 1):
+            response = await self._turn(messages, turn)
+            calls = response.tool_calls
+            if not calls:
+                return self._respond(response, turn)
+            if turn == self.settings.max_tool_rounds:
+                break
+            messages.append(LlmMessage("assistant", response.content))
+            messages.append(LlmMessage("user", tuple(await self._calls(calls, turn))))
+        raise RunError(
+            f"the model still asked for tools after {self.settings.max_tool_rounds} rounds",
+            code="max_tool_rounds",
+            fix="ask for less at once, or raise --max-tool-rounds",
+        )
+
+    async def _turn(self, messages: list[LlmMessage], turn: int) -> LlmResponse:
+        request = LlmRequest(
+            self.settings.model,
+            tuple(messages),
+            system=self.settings.system,
+            tools=self.settings.tools,
+        )
+        return await self.models.complete(request, self._scope(turn, None, 0))
+
+    async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
+        """Run a turn's calls side by side; the results come back in the order of the calls."""
+        results: list[ToolResult | None] = [None] * len(calls)
+        limiter = anyio.Semaphore(PARALLEL_CALLS)
+
+        async def one(index: int, call: ToolCall) -> None:
+            async with limiter:
+                offered = ToolCall(call.id, call.name, call.input, self.settings.catalog_revision)
+                outcome = await self.door.invoke(offered, self._scope(turn, index, index))
+                results[index] = as_result(call.id, outcome)
+
+        if len(calls) == 1:
+            await one(0, calls[0])
+        else:
+            await side_by_side(partial(one, index, call) for index, call in enumerate(calls))
+        answered = [result for result in results if result is not None]
+        self.artifacts.extend(each for result in answered for each in result.artifacts)
+        return answered
+
+    def _respond(self, response: LlmResponse, turn: int) -> str:
+        """End the step of the answer; a stop that is no answer is an error."""
+        if response.stop_reason in {"refusal", "content_filter", "max_tokens"}:
+            raise RunError(
+                f"the model stopped without an answer: {response.stop_reason}",
+                code=f"model_{response.stop_reason}",
+            )
+        body: Mapping[str, Any] = {
+            "name": "respond",
+            "label": "answer",
+            "ordinal": turn,
+            "action": "respond",
+            "output_preview": preview(response.text),
+            "error": None,
+        }
+        step_id = f"{self.run.run_id}/r{turn}"
+        self.journal.post(
+            run_event(
+                self.run, self.principal, "step.end", body, step_id=step_id, status="succeeded"
+            )
+        )
+        return response.text
+
+    def _scope(self, turn: int, index: int | None, ordinal: int) -> CallScope:
+        suffix = "" if index is None else f".{index}"
+        return CallScope(
+            self.run, self.principal, f"{self.run.run_id}/r{turn}{suffix}", ordinal=ordinal
+        )
+
+
+def as_result(call_id: str, outcome: Outcome) -> ToolResult:
+    """Return an outcome as the result that a model reads."""
+    if isinstance(outcome, Refusal):
+        value = outcome.to_dict()
+        return ToolResult(call_id, canonical_text(value), is_error=True, structured=value)
+    return outcome

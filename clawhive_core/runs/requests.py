@@ -1,0 +1,231 @@
+"""From options to a run: its scope, its rights, its folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clawhive_core.capabilities import below, normalise, path_capability
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.config import Config
+from clawhive_core.errors import UnknownModel, UsageError
+from clawhive_core.execution.scope import RunScope, Signal
+from clawhive_core.model.canonical import preview
+from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.ids import new_id
+from clawhive_core.model.principal import DEFAULT_AGENT, Principal
+from clawhive_core.model.runs import Task
+from clawhive_core.model.tools import ToolDef
+from clawhive_core.policy.boundary import within
+from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.starter import Target, starter_grants
+from clawhive_core.runs.orchestrator import RunRequest
+from clawhive_core.runs.replay import Record
+from clawhive_core.runs.tasks import find_task_type, make_task
+from clawhive_core.skills.skill import Skill, TaskType
+
+STUB = "stub"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a run is started with, beside its task."""
+
+    model: str | None = None
+    grants: Sequence[str] = ()
+    """Capabilities that the user gives this task, as `--grant` does."""
+    session: str | None = None
+    out: Path | None = None
+    """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
+    max_tool_rounds: int | None = None
+    command: str = "clawhive run"
+    """The command line that refusals extend by `--grant`."""
+    title: str = ""
+    """What a session is called in listings."""
+    on_start: Callable[[RunRequest], None] = lambda _: None
+    on_signal: Callable[[Signal], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMaker:
+    """Makes run requests for one project."""
+
+    config: Config
+    catalog: CatalogStore
+    skills: Sequence[Skill]
+    env: Mapping[str, str]
+
+    def prompt(self, text: str, options: RunOptions) -> RunRequest:
+        """Return the request of a prompt.
+
+        Raises:
+            UnknownModel: No model is named, by option or configuration.
+        """
+        model = options.model or self.config.get("model.default")
+        if not model:
+            raise UnknownModel(
+                "no model is chosen for this prompt",
+                place="--model",
+                fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
+            )
+        return self.assemble(
+            Task(new_id("task"), prompt=text),
+            options,
+            title=preview(text, 80),
+            model=model,
+            tools=self.offered_tools(),
+        )
+
+    def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
+        """Return the request of a task type by name.
+
+        Raises:
+            UnknownTaskType: No loaded skill has it.
+            InvalidInput: The input fails the type's schema.
+        """
+        full_name, skill, task_type = find_task_type(self.skills, name)
+        task = make_task(full_name, task_type, given)
+        return self.assemble(
+            task,
+            options,
+            permissions=_permissions(skill, task_type),
+            title=full_name,
+            task_type=task_type.to_dict(),
+        )
+
+    def assemble(
+        self,
+        task: Task,
+        options: RunOptions,
+        principal: Principal = DEFAULT_AGENT,
+        permissions: Sequence[str] = (),
+        **more: Any,
+    ) -> RunRequest:
+        """Return a request with a fresh run, its rights and its artifacts folder."""
+        run_id = new_id("run")
+        artifacts = self._artifacts(options, run_id)
+        grants = self._grants(task.task_id, str(principal), artifacts, options, permissions)
+        denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
+        asks = tuple(self._expanded("policy.ask", artifacts))
+        scope = RunScope(
+            trace_id=new_id("trace"),
+            task_id=task.task_id,
+            run_id=run_id,
+            conversation_id=options.session or new_id("conv"),
+            user_id=self.config.get("user.id"),
+            root=str(self.config.root),
+            artifacts=artifacts,
+            rules=Rules(grants, denies, asks),
+            command=options.command,
+            profile=self.config.get("user.profile") or {},
+            secrets=self.env.get,
+            signal=options.on_signal,
+        )
+        rounds = options.max_tool_rounds
+        return RunRequest(
+            task,
+            scope,
+            principal,
+            self.catalog.current.revision,
+            max_tool_rounds=self.config.get("loop.max_tool_rounds") if rounds is None else rounds,
+            grants=tuple(grants),
+            **more,
+        )
+
+    def offered_tools(self) -> tuple[ToolDef, ...]:
+        """Return what a model is offered: everything but the stub's tools."""
+        return tuple(
+            tool.meta.to_def() for tool in self.catalog.current if tool.meta.provider_id != STUB
+        )
+
+    def recorded(self, record: Record) -> RunRequest:
+        """Return the request of a recorded run, with today's task type."""
+        event, body = record.start.event, record.start.event.body
+        row = body["task"]
+        task = Task(row["task_id"], row["task_type"], record.full(row["input"]), row["prompt"])
+        task_type = None
+        if task.task_type is not None:
+            task_type = find_task_type(self.skills, task.task_type)[2].to_dict()
+        scope = RunScope(
+            trace_id=str(event.trace_id),
+            task_id=task.task_id,
+            run_id=record.run_id,
+            conversation_id=str(event.conversation_id),
+            user_id=self.config.get("user.id"),
+            root=str(self.config.root),
+            artifacts=body["artifacts"],
+            rules=Rules(()),
+        )
+        return RunRequest(
+            task,
+            scope,
+            Principal.parse(str(event.principal)),
+            body["catalog_revision"],
+            tools=tuple(ToolDef(*each) for each in record.full(body["tools"])),
+            task_type=task_type,
+            model=body["model"],
+            max_tool_rounds=body["max_tool_rounds"],
+            planner=body["planner"],
+            title=body["title"],
+        )
+
+    def _artifacts(self, options: RunOptions, run_id: str) -> str:
+        folder = options.out
+        if folder is None:
+            folder = self.config.root / self.config.get("run.out") / run_id
+        absolute = folder.absolute()
+        if ".clawhive" in absolute.parts:
+            raise UsageError(
+                "a run's files cannot lie inside .clawhive",
+                place="--out",
+                fix="name another folder",
+            )
+        return str(absolute)
+
+    def _grants(
+        self,
+        task_id: str,
+        subject: str,
+        artifacts: str,
+        options: RunOptions,
+        permissions: Sequence[str],
+    ) -> list[CapabilityGrant]:
+        """Return the task's first grants: the meet of the user's side and the skill's."""
+        variables = self._variables(artifacts)
+        target = Target(task_id, subject, variables)
+        side = starter_grants(task_id, subject, variables)
+        side += target.grants(self.config.get("policy.allow"), "config")
+        side += target.grants(options.grants, "user")
+        side += target.grants(permissions, "skill")
+        return within(side, permissions, variables)
+
+    def _reserved(self) -> list[str]:
+        """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
+        folders = (self.config.user_dir, self.config.root / self.config.get("sandbox.workspace"))
+        return [
+            below(path_capability(verb, os.path.realpath(folder))).text
+            for folder in folders
+            for verb in ("fs.read", "fs.write", "fs.delete", "fs.exec")
+        ]
+
+    def _expanded(self, key: str, artifacts: str) -> list[str]:
+        variables = self._variables(artifacts)
+        return [normalise(pattern, variables) for pattern in self.config.get(key)]
+
+    def _variables(self, artifacts: str) -> dict[str, str]:
+        return {
+            "workspace": str(self.config.root),
+            "run": artifacts,
+            "home": self.env.get("HOME") or str(Path.home()),
+        }
+
+
+def _permissions(skill: Skill, task_type: TaskType) -> tuple[str, ...]:
+    """Return what a skill declares for a task type; naming a tool in a step declares its call."""
+    if not skill.permissions:
+        return ()
+    calls = sorted({f"tool.call:{step['tool']}" for step in task_type.steps})
+    return (*skill.permissions, *calls)

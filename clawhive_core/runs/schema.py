@@ -1,0 +1,79 @@
+"""Runs as rows: the projection of the log that lists them, and who owns them now."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from clawhive_core.events.log import Projections
+from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.events import StoredEvent
+from clawhive_core.storage.schema import RoomSchema
+
+SCHEMA = RoomSchema(
+    "runs",
+    (
+        """
+        CREATE TABLE runs(
+          run_id TEXT PRIMARY KEY, trace_id TEXT NOT NULL, task_id TEXT NOT NULL,
+          parent_run_id TEXT, conversation_id TEXT NOT NULL, principal TEXT NOT NULL,
+          task_type TEXT, title TEXT NOT NULL, status TEXT NOT NULL, started_at TEXT NOT NULL,
+          ended_at TEXT, error TEXT, artifacts TEXT NOT NULL, started_seq INTEGER NOT NULL
+        );
+        CREATE INDEX runs_status ON runs(status);
+        CREATE TABLE run_owners(
+          run_id TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
+          process_start TEXT NOT NULL, heartbeat REAL NOT NULL, cancel INTEGER NOT NULL DEFAULT 0
+        );
+        CREATE VIEW v_runs AS SELECT run_id, trace_id, task_id, parent_run_id, conversation_id,
+          principal, task_type, title, status, started_at, ended_at, error, artifacts FROM runs;
+        """,
+    ),
+)
+
+
+def _on_start(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    event = stored.event
+    task = event.body["task"]
+    connection.execute(
+        "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?)",
+        (
+            event.run_id,
+            event.trace_id,
+            event.task_id,
+            event.body["parent_run_id"],
+            event.conversation_id,
+            event.principal,
+            task["task_type"],
+            event.body["title"],
+            event.status,
+            stored.ts,
+            event.body["artifacts"],
+            stored.seq,
+        ),
+    )
+
+
+def _on_status(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    connection.execute(
+        "UPDATE runs SET status = ? WHERE run_id = ?", (stored.event.status, stored.event.run_id)
+    )
+
+
+def _on_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    error = stored.event.body["error"]
+    connection.execute(
+        "UPDATE runs SET status = ?, ended_at = ?, error = ? WHERE run_id = ?",
+        (
+            stored.event.status,
+            stored.ts,
+            None if error is None else canonical_text(error),
+            stored.event.run_id,
+        ),
+    )
+
+
+PROJECTIONS: Projections = {
+    "run.start": (_on_start,),
+    "run.status": (_on_status,),
+    "run.end": (_on_end,),
+}

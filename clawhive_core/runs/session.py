@@ -1,0 +1,65 @@
+"""A session: one caller's calls, outside of any plan or loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.results import error_of
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import Artifact, ToolCall
+from clawhive_core.runs.orchestrator import RunRequest, RunResult
+
+
+class Session:
+    """Calls tools through the executor, each a step of the session's run."""
+
+    def __init__(self, door: Door, request: RunRequest) -> None:
+        self._door = door
+        self._request = request
+        self._calls = 0
+        self._last: Outcome | None = None
+        self._artifacts: list[Artifact] = []
+
+    @property
+    def run_id(self) -> str:
+        """The run that records the session's calls."""
+        return self._request.scope.run_id
+
+    @property
+    def conversation_id(self) -> str:
+        """The session's id."""
+        return self._request.scope.conversation_id
+
+    async def call(self, name: str, input: Mapping[str, Any]) -> Any:
+        """Call a tool; return its structured value, else its text, or the refusal as a dict."""
+        outcome = await self.invoke(name, input)
+        return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value
+
+    async def invoke(self, name: str, input: Mapping[str, Any]) -> Outcome:
+        """Call a tool and return the whole result or refusal."""
+        index, self._calls = self._calls, self._calls + 1
+        scope = CallScope(
+            self._request.scope,
+            self._request.principal,
+            f"{self.run_id}/c{index}",
+            ordinal=index,
+        )
+        outcome = await self._door.invoke(ToolCall(f"call_{index}", name, dict(input)), scope)
+        self._last = outcome
+        if not isinstance(outcome, Refusal):
+            self._artifacts.extend(outcome.artifacts)
+        return outcome
+
+    def result(self) -> RunResult:
+        """Return how the session's run ends: as its last call did."""
+        last = self._last
+        if last is None:
+            return RunResult("succeeded")
+        if isinstance(last, Refusal):
+            return RunResult("failed", error={"code": last.error, "message": last.message})
+        error = error_of(last)
+        status = "succeeded" if error is None else "failed"
+        return RunResult(status, last.value, error, self._artifacts)

@@ -1,0 +1,230 @@
+"""Running a plan: each step when what it needs has ended, side by side where it may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import anyio
+
+from clawhive_core.errors import RunError
+from clawhive_core.execution.door import Door
+from clawhive_core.execution.results import error_of
+from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
+from clawhive_core.model.tools import Artifact, ToolCall
+from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.references import resolve, steps_named_in
+from clawhive_core.runs.side_by_side import side_by_side
+
+PARALLEL_STEPS = 8
+ALWAYS = "always"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(slots=True)
+class StepResult:
+    """How a planned step ended, as later steps refer to it."""
+
+    status: StepStatus
+    output: Any = None
+    error: Mapping[str, Any] | None = None
+    artifacts: tuple[Artifact, ...] = ()
+
+    def to_value(self) -> dict[str, Any]:
+        """Return what `${steps.NAME...}` sees."""
+        return {"status": self.status, "output": self.output, "error": self.error}
+
+
+@dataclass(slots=True)
+class PlanRunner:
+    """Runs one plan of one run."""
+
+    door: Door
+    journal: Journal
+    run: RunScope
+    principal: Principal
+    task: Task
+    plan: Plan
+    results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
+
+    async def execute(self) -> None:
+        """Run every step to its end; results and errors are in `results`."""
+        ended = {step.name: anyio.Event() for step in self.plan.steps}
+        limiter = anyio.Semaphore(PARALLEL_STEPS)
+        await side_by_side(
+            partial(self._when_ready, step, ordinal, ended, limiter)
+            for ordinal, step in enumerate(self.plan.steps)
+        )
+
+    async def _when_ready(
+        self,
+        step: PlannedStep,
+        ordinal: int,
+        ended: Mapping[str, anyio.Event],
+        limiter: anyio.Semaphore,
+    ) -> None:
+        for name in sorted(needs_of(step)):
+            await ended[name].wait()
+        async with limiter:
+            self.results[step.name] = await self._step(step, ordinal)
+        ended[step.name].set()
+
+    async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
+        failed = [name for name in needs_of(step) if self.results[name].status != "succeeded"]
+        if failed and step.when != ALWAYS:
+            return self._without_call(step, ordinal, "skipped", None)
+        try:
+            if step.when not in {None, ALWAYS} and not resolve(step.when, self._values()):
+                return self._without_call(step, ordinal, "skipped", None)
+            if step.for_each is None:
+                return await self._call(step, ordinal, self._values(), "")
+            return await self._for_each(step, ordinal)
+        except RunError as error:
+            problem = {"code": error.code, "message": error.message}
+            return self._without_call(step, ordinal, "failed", problem)
+
+    async def _for_each(self, step: PlannedStep, ordinal: int) -> StepResult:
+        items = resolve(step.for_each, self._values())
+        if not isinstance(items, list):
+            raise RunError(
+                f"`for_each` of step `{step.name}` is no list",
+                code="invalid_plan",
+                place=f"steps.{step.name}.for_each",
+            )
+        results: list[StepResult] = []
+        for index, item in enumerate(cast("list[Any]", items)):
+            values = {**self._values(), "item": item}
+            results.append(await self._call(step, ordinal, values, f".{index}"))
+        return _joined(results)
+
+    async def _call(
+        self, step: PlannedStep, ordinal: int, values: Mapping[str, Any], suffix: str
+    ) -> StepResult:
+        scope = CallScope(
+            self.run,
+            self.principal,
+            f"{self.run.run_id}/{step.name}{suffix}",
+            label=step.name,
+            ordinal=ordinal,
+        )
+        arguments = resolve(step.input, values)
+        call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
+        outcome = await self.door.invoke(call, scope)
+        if isinstance(outcome, Refusal):
+            facts = outcome.to_dict()
+            return StepResult("failed", error={**facts, "code": outcome.error})
+        error = error_of(outcome)
+        status: StepStatus = "succeeded" if error is None else "failed"
+        return StepResult(status, outcome.value, error, outcome.artifacts)
+
+    def _without_call(
+        self,
+        step: PlannedStep,
+        ordinal: int,
+        status: StepStatus,
+        error: Mapping[str, Any] | None,
+    ) -> StepResult:
+        body = {
+            "name": f"tool.{step.tool}",
+            "label": step.name,
+            "ordinal": ordinal,
+            "action": "tool_call",
+            "output_preview": "",
+            "error": error,
+        }
+        step_id = f"{self.run.run_id}/{step.name}"
+        self.journal.post(
+            run_event(self.run, self.principal, "step.end", body, step_id=step_id, status=status)
+        )
+        return StepResult(status, error=error)
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "input": self.task.input,
+            "steps": {name: result.to_value() for name, result in self.results.items()},
+        }
+
+    def output(self) -> Any:
+        """Return the task's output, None where its references name nothing (a failed run)."""
+        try:
+            return resolve(self.plan.output, self._values())
+        except RunError:
+            return None
+
+    def first_error(self) -> Mapping[str, Any] | None:
+        """Return the error of the first step, in the plan's order, that failed by itself."""
+        for step in self.plan.steps:
+            result = self.results[step.name]
+            if result.status == "failed" and result.error is not None:
+                return {**result.error, "step": step.name}
+        return None
+
+    def artifacts(self) -> list[Artifact]:
+        """Return what the steps left behind, in the plan's order."""
+        return [
+            artifact for step in self.plan.steps for artifact in self.results[step.name].artifacts
+        ]
+
+
+def needs_of(step: PlannedStep) -> set[str]:
+    """Return the steps that a step waits for: those it names, and those it refers to."""
+    return {
+        *step.needs,
+        *steps_named_in(step.input),
+        *steps_named_in(step.for_each),
+        *steps_named_in(step.when),
+    }
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan that cannot run.
+
+    Raises:
+        RunError: `invalid_plan`: a name that cannot be referred to, a name twice, an unknown need,
+            or a cycle.
+    """
+    names = [step.name for step in plan.steps]
+    if unnamable := [name for name in names if _NAME.fullmatch(name) is None]:
+        raise RunError(
+            f"`{unnamable[0]}` is no name of a step",
+            code="invalid_plan",
+            fix="use letters, digits, `_` and `-`: references and ids are made of it",
+        )
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise RunError(f"two steps are named `{min(twice)}`", code="invalid_plan")
+    needs = {step.name: needs_of(step) for step in plan.steps}
+    for name, needed in needs.items():
+        if unknown := needed - set(names):
+            raise RunError(
+                f"step `{name}` needs `{min(unknown)}`, which is no step", code="invalid_plan"
+            )
+    _refuse_cycles(needs)
+
+
+def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        cycle = cast("Sequence[str]", error.args[1])
+        raise RunError(
+            f"steps need each other in a circle: {' -> '.join(cycle)}", code="invalid_plan"
+        ) from None
+
+
+def _joined(results: Sequence[StepResult]) -> StepResult:
+    error = next((result.error for result in results if result.error is not None), None)
+    return StepResult(
+        "succeeded" if error is None else "failed",
+        [result.output for result in results],
+        error,
+        tuple(artifact for result in results for artifact in result.artifacts),
+    )
