@@ -1,0 +1,15 @@
+import tomllib
+from pathlib import Path
+
+import {{package}}
+from {{package}} import greet
+
+
+def test_it_greets_by_name():
+    assert greet("you") == "Hello, you!"
+
+
+def test_the_manifest_lists_the_tool():
+    manifest = Path({{package}}.__file__).with_name("clawhive-plugin.toml")
+    tools = tomllib.loads(manifest.read_text(encoding="utf-8"))["tools"]
+    assert [tool["name"] for tool in tools] == ["{{id}}.greet"]

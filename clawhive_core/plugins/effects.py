@@ -1,0 +1,117 @@
+"""Declared effects: their shape, and the level and risk that follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from clawhive_core.model.tools import Effects, Level, Risk
+
+_EFFECT = re.compile(r"([a-z]+(?:\.[a-z][a-z0-9_]*)+)(?::(\S(?:.*\S)?))?")
+_RUN_FOLDER = "${run}"
+
+# The door decides these again, call by call, or they stay inside an engine: declaring one does not
+# make a tool change the system.
+_HARMLESS = frozenset(
+    {
+        "agent.spawn",
+        "env.read",
+        "fs.read",
+        "mem.read",
+        "model.call",
+        "sandbox.exec",
+        "sandbox.read",
+        "sandbox.write",
+        "secret.use",
+        "tool.call",
+        "tool.enable",
+    }
+)
+_WRITING = frozenset({"fs.delete", "fs.write", "mem.write", "sandbox.write"})
+_LEVELS: tuple[Level, ...] = ("L0", "L1", "L2")
+
+
+def effect_problems(effects: Effects, parameters: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the shape of declared effects, as pairs of problem and fix."""
+    for argument, effect in effects.items():
+        if argument and argument not in parameters:
+            yield (
+                f"effects name the argument {argument!r}, which the function does not have",
+                f'name one of: {", ".join(parameters) or "(no parameter)"}, or "" for every call',
+            )
+        for text in effect if isinstance(effect, tuple) else (effect,):
+            yield from _text_problems(argument, text)
+
+
+def _text_problems(argument: str, text: str) -> Iterator[tuple[str, str]]:
+    match = _EFFECT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        yield (
+            f"{text!r} is no effect",
+            'write "verb" or "verb:resource", such as "fs.read" or "fs.read:{}/**"',
+        )
+    elif argument == "" and match[2] is None:
+        yield (
+            f'the effect {text!r} of every call (key "") names no resource',
+            f'add it, such as "{match[1]}:**"',
+        )
+    elif argument == "" and "{" in match[2].replace("${", ""):
+        yield (
+            f'the effect {text!r} of every call (key "") uses an argument',
+            "move it under the argument's name",
+        )
+
+
+def verbs_of(effects: Effects) -> Iterator[tuple[str, str]]:
+    """Yield verb and resource template of each effect; an empty template is the bare argument."""
+    for effect in effects.values():
+        for text in (effect,) if isinstance(effect, str) else effect:
+            verb, _, resource = text.partition(":")
+            yield verb, resource
+
+
+def unknown_verbs(effects: Effects) -> Iterator[tuple[str, str]]:
+    """Yield the verbs that no capability has, each with the fix."""
+    from clawhive_core.capabilities import VERBS
+
+    for verb, _ in verbs_of(effects):
+        if verb in VERBS or verb.startswith("host."):
+            continue
+        from difflib import get_close_matches
+
+        close = get_close_matches(verb, VERBS, n=1)
+        yield (
+            f"{verb!r} is no verb of a capability",
+            f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(VERBS)}",
+        )
+
+
+def level_of(effects: Effects) -> Level:
+    """Return the level that effects amount to: L0 reads, L1 writes files, L2 everything else."""
+    ranks = (_rank(verb) for verb, _ in verbs_of(effects))
+    return _LEVELS[max(ranks, default=0)]
+
+
+def _rank(verb: str) -> int:
+    if verb in _WRITING:
+        return 1
+    return 0 if verb in _HARMLESS and verb != "sandbox.exec" else 2
+
+
+def risk_of(effects: Effects) -> Risk:
+    """Return the risk of a tool that declares none: safe if it only reads, else unsafe.
+
+    Effects inside a sandbox engine or the run's own folder do not count.
+    """
+    return "unsafe" if any(_changes(*effect) for effect in verbs_of(effects)) else "safe"
+
+
+def _changes(verb: str, resource: str) -> bool:
+    first, _, rest = resource.partition("/")
+    is_own = verb.startswith("fs.") and first == _RUN_FOLDER and ".." not in rest
+    return verb not in _HARMLESS and not is_own
+
+
+def as_effects(value: Mapping[str, str | list[str] | tuple[str, ...]]) -> Effects:
+    """Return effects with lists as tuples, so that they are values."""
+    return {key: tuple(item) if isinstance(item, list) else item for key, item in value.items()}

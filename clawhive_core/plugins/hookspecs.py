@@ -1,0 +1,397 @@
+"""The hooks: what a plugin may add to ClawHive, each with who implements it and an example.
+
+A plugin implements a hook by a function of the hook's name, marked with `hookimpl`, in the module
+(or on the object) that its entry point names. Hooks are synchronous: they return objects of
+`clawhive_core.protocols`, whose methods may be async. Each gets one frozen argument, so that it can
+grow without breaking a plugin, and returns a list, empty where it has nothing to add. Nothing
+should connect, read keys or do other slow work in a hook: do that at the first call.
+"""
+
+# A hookspec is a signature and a docstring; it has no body.
+# pyright: reportReturnType=false
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.check import PolicyCheck
+from clawhive_core.protocols.memory import Embedder, MemoryStore
+from clawhive_core.protocols.planner import Planner
+from clawhive_core.protocols.provider import ToolProvider
+from clawhive_core.protocols.sandbox import SandboxEngine
+from clawhive_core.protocols.sink import AuditSink
+from clawhive_core.protocols.stores import Channel, RunStore, SkillSource
+
+if TYPE_CHECKING:
+    import click
+
+HOOK_API = 1
+"""The version of these hooks; a manifest's `hook_api` must name one of `SUPPORTED_HOOK_APIS`."""
+
+SUPPORTED_HOOK_APIS: tuple[int, ...] = (1,)
+
+hookspec = pluggy.HookspecMarker("clawhive")
+hookimpl = pluggy.HookimplMarker("clawhive")
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    """What a hook is given."""
+
+    plugin_id: str
+    """The entry point's name."""
+    settings: Mapping[str, Any]
+    """The plugin's own table of the configuration, `[plugins.ID]`."""
+    root: str
+    """The absolute path of the project root."""
+    env: Mapping[str, str]
+    """The environment; read keys from here at the first call, not in the hook."""
+
+
+@hookspec
+def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
+    """Return providers of tools that are not plain `@tool` functions.
+
+    For plugins whose tools come from elsewhere: a server, a catalogue, generated code. Fixed tools
+    are listed in the manifest by `clawhive plugins sync`, and the hook runs at the first call of
+    one; a plugin whose tools are only known at run time says `tools = "dynamic"` there, and its
+    hook runs when the catalog is assembled.
+
+    Example:
+        from clawhive_core import ToolMeta, ToolResult, hookimpl
+
+        class Clock:
+            provider_id = "clock"
+
+            async def list_tools(self):
+                schema = {"type": "object", "additionalProperties": False}
+                return [ToolMeta("clock.zone", "Name the time zone.", schema, "clock", risk="safe")]
+
+            async def invoke(self, tool_name, input, ctx):
+                return ToolResult(ctx.tool_call_id, "UTC")
+
+            async def close(self):
+                pass
+
+        @hookimpl
+        def clawhive_tool_providers(ctx):
+            return [Clock()]
+    """
+
+
+@hookspec
+def clawhive_llm_adapters(ctx: HookContext) -> list[LlmAdapter]:
+    """Return adapters of model providers; `name` is what stands before the colon in `--model`.
+
+    For plugins that speak to a model's API. An adapter converts requests and responses; retries,
+    budgets, rights and the log are the core's. A key that is missing is an error of the first call.
+
+    Example:
+        from clawhive_core import LlmResponse, StreamEvent, TextBlock, hookimpl
+
+        class Echo:
+            name = "echo"
+            host = None
+            default_host = None
+            supports_tools = False
+
+            async def chat(self, request):
+                block = request.messages[-1].content[-1]
+                return LlmResponse((TextBlock(getattr(block, "text", "")),))
+
+            async def stream(self, request):
+                yield StreamEvent("done", response=await self.chat(request))
+
+            async def close(self):
+                pass
+
+        @hookimpl
+        def clawhive_llm_adapters(ctx):
+            return [Echo()]
+    """
+
+
+@hookspec
+def clawhive_policy_checks(ctx: HookContext) -> list[PolicyCheck]:
+    """Return checks that may tighten a decision to `ask` or `deny`, never loosen it.
+
+    For organisations with rules that grants cannot say. A check that cannot be loaded, raises or
+    times out denies: a plugin that offers one and fails stops every effect.
+
+    Example:
+        from clawhive_core import CheckResult, hookimpl
+
+        class NoLongInputs:
+            name = "no-long-inputs"
+
+            async def check(self, request):
+                if sum(len(str(value)) for value in request.input.values()) > 10_000:
+                    return CheckResult("ask", "input longer than 10,000 characters")
+                return None
+
+        @hookimpl
+        def clawhive_policy_checks(ctx):
+            return [NoLongInputs()]
+    """
+
+
+@hookspec
+def clawhive_audit_sinks(ctx: HookContext) -> list[AuditSink]:
+    """Return places that committed events are also sent to.
+
+    For plugins that feed another log. Events arrive redacted, in order, after they are committed. A
+    sink whose `required` is true stops effects when it fails; the failures of others are counted.
+
+    Example:
+        from clawhive_core import hookimpl
+
+        class Counter:
+            name = "counter"
+            required = False
+
+            def __init__(self):
+                self.seen = 0
+
+            async def write(self, events):
+                self.seen += len(events)
+
+            async def close(self):
+                pass
+
+        @hookimpl
+        def clawhive_audit_sinks(ctx):
+            return [Counter()]
+    """
+
+
+@hookspec
+def clawhive_planners(ctx: HookContext) -> list[Planner]:
+    """Return planners, which turn a task into steps and execute nothing.
+
+    For plugins with their own way to decompose a task. The configuration chooses one by `name`.
+
+    Example:
+        from clawhive_core import Plan, PlannedStep, hookimpl
+
+        class FirstTool:
+            name = "first-tool"
+            replans = False
+
+            async def plan(self, task, ctx):
+                return Plan(self.name, (PlannedStep("only", ctx.tools[0].name, dict(task.input)),))
+
+        @hookimpl
+        def clawhive_planners(ctx):
+            return [FirstTool()]
+    """
+
+
+@hookspec
+def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
+    """Return engines that run code which nobody trusts.
+
+    For plugins that bring a jail, a virtual machine or an interpreter. Engines are asked in order,
+    and the first that can run a command runs it.
+
+    Example:
+        from clawhive_core import SandboxOutcome, hookimpl
+
+        class Refuser:
+            name = "refuser"
+            version = "1"
+            programs = frozenset({"python -c"})
+            deterministic = True
+
+            def unsupported(self, command):
+                return None
+
+            async def run(self, command, output):
+                output("stderr", b"refused")
+                return SandboxOutcome(1, b"", b"refused")
+
+            async def close(self):
+                pass
+
+        @hookimpl
+        def clawhive_sandboxes(ctx):
+            return [Refuser()]
+    """
+
+
+@hookspec
+def clawhive_embedders(ctx: HookContext) -> list[Embedder]:
+    """Return embedders, which turn texts into unit vectors.
+
+    For plugins with a model in this process or behind an API. Vectors of two models never mix.
+
+    Example:
+        from clawhive_core import hookimpl
+
+        class Lengths:
+            model = "lengths-1"
+            dimensions = 2
+
+            async def embed(self, texts):
+                return [[1.0, 0.0] if len(text) > 100 else [0.0, 1.0] for text in texts]
+
+        @hookimpl
+        def clawhive_embedders(ctx):
+            return [Lengths()]
+    """
+
+
+@hookspec
+def clawhive_memory_stores(ctx: HookContext) -> list[MemoryStore]:
+    """Return stores that remember texts by partition.
+
+    For plugins that keep memory elsewhere. Who may read which partition is decided by policy,
+    before the store is asked.
+
+    Example:
+        from clawhive_core import MemoryItem, hookimpl
+
+        class Shelf:
+            def __init__(self):
+                self.items = []
+
+            async def add(self, partition, text, *, source, **facts):
+                item = MemoryItem(str(len(self.items)), partition, text, source)
+                self.items.append(item)
+                return item.item_id
+
+            async def search(self, query, *, partitions, limit=10):
+                mine = (item for item in self.items if item.partition in partitions)
+                return [item for item in mine if query in item.text][:limit]
+
+            async def forget(self, item_id):
+                before = len(self.items)
+                self.items = [item for item in self.items if item.item_id != item_id]
+                return len(self.items) < before
+
+        @hookimpl
+        def clawhive_memory_stores(ctx):
+            return [Shelf()]
+    """
+
+
+@hookspec
+def clawhive_run_stores(ctx: HookContext) -> list[RunStore]:
+    """Return stores of runs and their events, so that several machines can share them.
+
+    For plugins over a database server or a durable engine. A store passes the same conformance
+    suite as the embedded one before it is used.
+
+    Example:
+        from clawhive_core import hookimpl
+
+        class Forgetful:
+            async def append(self, *events, sync=False):
+                return list(range(1, len(events) + 1))
+
+            async def events(self, run_id):
+                return []
+
+            async def claim(self, run_id, owner):
+                return True
+
+        @hookimpl
+        def clawhive_run_stores(ctx):
+            return [Forgetful()] if ctx.settings.get("forget") else []
+    """
+
+
+@hookspec
+def clawhive_skill_sources(ctx: HookContext) -> list[SkillSource]:
+    """Return further places of skills: absolute paths of folders that hold them.
+
+    For plugins that ship skills or keep a checkout of them. Skills of plugins come after the
+    project's and the user's, and before those that ClawHive ships.
+
+    Example:
+        from pathlib import PurePath
+
+        from clawhive_core import hookimpl
+
+        class Team:
+            name = "team"
+
+            def __init__(self, root):
+                self.root = root
+
+            def folders(self):
+                return [str(PurePath(self.root) / "team-skills")]
+
+        @hookimpl
+        def clawhive_skill_sources(ctx):
+            return [Team(ctx.root)]
+    """
+
+
+@hookspec
+def clawhive_channels(ctx: HookContext) -> list[Channel]:
+    """Return ways in for messages of people, such as a chat service.
+
+    For plugins that receive messages, run tasks with them and reply.
+
+    Example:
+        from clawhive_core import hookimpl
+
+        class Mailbox:
+            name = "mailbox"
+
+            def __init__(self, messages):
+                self.messages = messages
+
+            async def serve(self, hive):
+                for message in self.messages:
+                    await hive.run(message)
+
+        @hookimpl
+        def clawhive_channels(ctx):
+            return [Mailbox(ctx.settings.get("messages", []))]
+    """
+
+
+@hookspec
+def clawhive_commands(ctx: HookContext) -> list[click.Command]:
+    """Return click commands, which become `clawhive NAME`.
+
+    For plugins with something to do from a terminal. Names and one-line helps also stand in the
+    manifest, so that `clawhive --help` imports nothing; a name of the core is not replaced.
+
+    Example:
+        import click
+
+        from clawhive_core import hookimpl
+
+        @click.command("shout")
+        @click.argument("words")
+        def shout(words):
+            "Print WORDS in capitals."
+            click.echo(words.upper())
+
+        @hookimpl
+        def clawhive_commands(ctx):
+            return [shout]
+    """
+
+
+PROTOCOLS: dict[str, type | None] = {
+    "clawhive_tool_providers": ToolProvider,
+    "clawhive_llm_adapters": LlmAdapter,
+    "clawhive_policy_checks": PolicyCheck,
+    "clawhive_audit_sinks": AuditSink,
+    "clawhive_planners": Planner,
+    "clawhive_sandboxes": SandboxEngine,
+    "clawhive_embedders": Embedder,
+    "clawhive_memory_stores": MemoryStore,
+    "clawhive_run_stores": RunStore,
+    "clawhive_skill_sources": SkillSource,
+    "clawhive_channels": Channel,
+    "clawhive_commands": None,
+}
+"""Each hook and the protocol of what it returns; None where it is click's Command."""

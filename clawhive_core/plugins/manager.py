@@ -1,0 +1,216 @@
+"""The PluginManager: every discovered plugin, asked in order, each failure kept to its plugin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clawhive_core.diagnostics.finding import Finding, Fix
+from clawhive_core.errors import PluginError
+from clawhive_core.model.tools import ToolMeta
+from clawhive_core.plugins.contribution import Contribution
+from clawhive_core.plugins.discovery import DiscoveredPlugin
+from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
+from clawhive_core.plugins.order import sort_plugins
+from clawhive_core.plugins.plugin import Plugin, again
+from clawhive_core.plugins.provider import ListedProvider, PluginProvider
+from clawhive_core.plugins.record import PluginRecord
+from clawhive_core.protocols.provider import ToolProvider
+
+_PROVIDERS = "clawhive_tool_providers"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginOptions:
+    """What configuration and flags say about plugins."""
+
+    disabled: frozenset[str] = frozenset()
+    """Ids that are switched off before anything of them is imported."""
+    enabled_only: frozenset[str] | None = None
+    """The only ids that are on; None for all, an empty set for none."""
+    order: tuple[str, ...] = ()
+    strict: bool = False
+    """Whether a failed plugin is an error of whoever asks."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """The tables `[plugins.ID]`, by id."""
+    root: str = ""
+    """The project root; the current directory where empty."""
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def allows(self, plugin_id: str) -> bool:
+        """Tell whether a plugin is switched on."""
+        if plugin_id in self.disabled:
+            return False
+        return self.enabled_only is None or plugin_id in self.enabled_only
+
+
+class PluginManager:
+    """Knows every plugin from its manifest and imports one when it is needed.
+
+    A plugin that fails is taken out of use, its tools and contributions withdrawn, and the rest
+    goes on; its record says why. With `strict`, `contributions` and `providers` raise instead.
+    """
+
+    def __init__(
+        self, discovered: Sequence[DiscoveredPlugin], options: PluginOptions | None = None
+    ) -> None:
+        self._options = options or PluginOptions()
+        self._plugins = [self._make(item) for item in discovered]
+        self._refuse_duplicates()
+        self._order = self._sorted()
+
+    def records(self) -> list[PluginRecord]:
+        """Return every discovered plugin, usable ones first and in order, and what is known now."""
+        rest = [plugin for plugin in self._plugins if plugin not in self._order]
+        rest.sort(key=lambda plugin: (plugin.id, plugin.discovered.distribution))
+        return [plugin.record() for plugin in (*self._order, *rest)]
+
+    def manifest_tools(self) -> list[ToolMeta]:
+        """Return the tools that the manifests of usable plugins list; nothing is imported."""
+        return [meta for plugin in self._order for meta in plugin.listed_tools()]
+
+    def providers(self) -> list[ToolProvider]:
+        """Return the providers of every usable plugin, in order.
+
+        Only plugins whose manifest says `tools = "dynamic"` are imported for it.
+
+        Raises:
+            PluginError, ExceptionGroup: As `raise_failures`, with `strict`.
+        """
+        found = [provider for plugin in self._order for provider in self._providers_of(plugin)]
+        self._raise_if_strict()
+        return found
+
+    def contributions(self, hook: str) -> list[Contribution]:
+        """Return what every usable plugin's hook contributes, in order.
+
+        Only plugins whose manifest lists the hook are imported; each hook is called once.
+
+        Raises:
+            PluginError, ExceptionGroup: As `raise_failures`, with `strict`.
+            ValueError: There is no such hook.
+        """
+        if hook not in PROTOCOLS:
+            raise ValueError(f"there is no hook {hook!r}; hooks: {', '.join(PROTOCOLS)}")
+        found: list[Contribution] = []
+        for plugin in self._order:
+            found += self._contributions_of(plugin, hook)
+        self._raise_if_strict()
+        return found
+
+    def failed_hooks(self, hook: str) -> list[PluginRecord]:
+        """Return the plugins that should contribute to a hook and have failed.
+
+        For hooks that must fail closed: ask after `contributions`. A plugin whose manifest cannot
+        be read counts where its text names the hook. Disabled plugins do not count.
+        """
+        return [
+            plugin.record()
+            for plugin in self._plugins
+            if plugin.enabled and plugin.error is not None and plugin.may_implement(hook)
+        ]
+
+    def unknown_ids(self) -> list[Finding]:
+        """Return a warning for each id in the options that no plugin has."""
+        known = {plugin.id for plugin in self._plugins}
+        options = self._options
+        named = {
+            *options.disabled,
+            *(options.enabled_only or ()),
+            *options.order,
+            *options.settings,
+        }
+        return [_unknown(name, known) for name in sorted(named - known)]
+
+    def raise_failures(self) -> None:
+        """Raise what is wrong with the plugins, if anything is.
+
+        Raises:
+            PluginError: One plugin has failed.
+            ExceptionGroup: Several have; it holds a PluginError each.
+        """
+        errors = [
+            plugin.error for plugin in self._plugins if plugin.enabled and plugin.error is not None
+        ]
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise ExceptionGroup("plugins failed", errors)
+
+    def _make(self, item: DiscoveredPlugin) -> Plugin:
+        options = self._options
+        context = HookContext(
+            plugin_id=item.id,
+            settings=options.settings.get(item.id, {}),
+            root=options.root or str(Path.cwd()),
+            env=options.env,
+        )
+        return Plugin(item, context, enabled=options.allows(item.id))
+
+    def _refuse_duplicates(self) -> None:
+        """Fail every plugin whose id another one has too: which one was meant is unknown."""
+        by_id: dict[str, list[Plugin]] = {}
+        for plugin in self._plugins:
+            by_id.setdefault(plugin.id, []).append(plugin)
+        for twins in by_id.values():
+            if len(twins) > 1:
+                for plugin in twins:
+                    plugin.fail(_duplicate(plugin, twins))
+
+    def _sorted(self) -> list[Plugin]:
+        """Return the usable plugins in order; those in a cycle are failed."""
+        while True:
+            usable = {plugin.id: plugin for plugin in self._plugins if plugin.is_usable}
+            manifests = {
+                key: plugin.manifest
+                for key, plugin in usable.items()
+                if plugin.manifest is not None
+            }
+            try:
+                return [usable[key] for key in sort_plugins(manifests, self._options.order)]
+            except PluginError as error:
+                for key in set(error.data["cycle"]):
+                    usable[key].fail(again(error))
+
+    def _providers_of(self, plugin: Plugin) -> Iterator[ToolProvider]:
+        ids = dict.fromkeys(meta.provider_id for meta in plugin.listed_tools())
+        for provider_id in ids:
+            own = provider_id == plugin.id
+            yield PluginProvider(plugin) if own else ListedProvider(plugin, provider_id)
+        if plugin.manifest is not None and plugin.manifest.dynamic:
+            for contribution in self._contributions_of(plugin, _PROVIDERS):
+                yield contribution.value
+
+    def _contributions_of(self, plugin: Plugin, hook: str) -> list[Contribution]:
+        if not plugin.is_usable or hook not in plugin.hooks:
+            return []
+        try:
+            return plugin.contributions(hook)
+        except PluginError:  # kept in the plugin, shown by its record
+            return []
+
+    def _raise_if_strict(self) -> None:
+        if self._options.strict:
+            self.raise_failures()
+
+
+def _duplicate(plugin: Plugin, twins: Sequence[Plugin]) -> PluginError:
+    names = sorted({twin.discovered.distribution for twin in twins})
+    return PluginError(
+        f"the id {plugin.id!r} is claimed by {' and '.join(names)}; none of them is loaded",
+        place=plugin.discovered.source,
+        fix=f"keep one: {', or '.join(f'pip uninstall {name}' for name in names)}",
+        code="duplicate_plugin",
+        data={"distributions": names},
+    )
+
+
+def _unknown(name: str, known: set[str]) -> Finding:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "clawhive plugins lists what is installed"
+    return Finding("CH0101", "warning", f"no plugin is called {name!r}", fix=Fix(hint))
