@@ -82,6 +82,8 @@ class Bounded(Generic[T]):
             raise Escaped(CancelledError("it cancelled itself"))
         try:
             return self._task.result()
+        except GeneratorExit as error:
+            raise Escaped(error) from error
         except Escaped as escaped:
             if isinstance(escaped.error, KeyboardInterrupt):
                 raise escaped.error from None
@@ -111,7 +113,7 @@ async def _contained(work: Awaitable[T]) -> T:
 
     try:
         return await work
-    except (Exception, CancelledError):
+    except (Exception, CancelledError, GeneratorExit):
         raise
     except BaseException as error:
         raise Escaped(error) from error

@@ -15,7 +15,6 @@ from clawhive_core.model.canonical import preview
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
-_GRACE_SECONDS = 1.0
 _KEPT_REVISIONS = 64
 
 
@@ -27,6 +26,7 @@ class CatalogStore:
         note: Called with a sentence for each provider that could not be listed or closed.
         list_seconds: How long one provider may take to list its tools.
         close_seconds: How long one provider may take to close.
+        grace_seconds: How long it may then take to stop.
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class CatalogStore:
         note: Callable[[str], None] = lambda _: None,
         list_seconds: float = 10.0,
         close_seconds: float = 10.0,
+        grace_seconds: float = 1.0,
     ) -> None:
         self.current: Catalog = EMPTY
         self._preferences = preferences or Preferences()
         self._note = note
         self._list_seconds = list_seconds
         self._close_seconds = close_seconds
+        self._grace_seconds = grace_seconds
         self._providers: list[ToolProvider] = []
         self._listings: dict[int, Sequence[ToolMeta]] = {}
         self._contracts: dict[str, Any] = {}
@@ -80,7 +82,7 @@ class CatalogStore:
         name = _name_of(provider)
         listed: Sequence[ToolMeta] = ()
         try:
-            listed = await run_bounded(_listing(provider), self._list_seconds, _GRACE_SECONDS)
+            listed = await run_bounded(_listing(provider), self._list_seconds, self._grace_seconds)
         except Overdue:
             self._note(
                 f"provider `{name}` did not list its tools within "
@@ -111,7 +113,7 @@ class CatalogStore:
     async def _close(self, provider: ToolProvider) -> None:
         name = _name_of(provider)
         try:
-            await run_bounded(_closing(provider), self._close_seconds, _GRACE_SECONDS)
+            await run_bounded(_closing(provider), self._close_seconds, self._grace_seconds)
         except Overdue:
             self._note(f"provider `{name}` did not close within its time")
         except Exception as error:  # noqa: BLE001 - closing goes on with the others

@@ -99,7 +99,7 @@ def _limited(handle: int, read: Any, shown: str) -> bytes:
 
 
 def _unreadable(path: Path, shown: str, error: OSError) -> ConfigError:
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a folder above cannot be searched
         return _not_a_file(shown, is_directory=True)
     return ConfigError(
         f"the file cannot be read: {error.strerror or error}",

@@ -12,7 +12,7 @@ from clawhive_core.errors import ClawHiveError, LogWriteFailed
 from clawhive_core.events.chain import middle
 from clawhive_core.events.kinds import FIELDS
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.canonical import canonical, canonical_text, is_plain_json
 from clawhive_core.model.events import Blob, Event, StoredEvent
 
 INLINE = 512
@@ -83,7 +83,9 @@ def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
 
 def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     blobs: list[Body] = []
-    body = canonical_text(_Walk(redactor, blobs).mapping(event.body, 0))
+    walk = _Walk(redactor, blobs)
+    value = walk.mapping(event.body, 0)
+    body = canonical_text(value, is_plain=walk.is_plain)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
     columns = (ts, event.kind, event.version, *_texts(event, redactor), event.status, body)
@@ -127,21 +129,36 @@ def _storable(column: Any) -> Any:
     return column.encode("utf-8", "replace").decode("utf-8")
 
 
+_AS_IT_IS = frozenset({str, bool, type(None)})
+
+
+def _is_safe_integer(value: Any) -> bool:
+    return type(value) is int and -_SAFE_INTEGER <= value <= _SAFE_INTEGER
+
+
 class _Walk:
     """Rebuilds a body with its blobs replaced by references, and redacted."""
 
-    __slots__ = ("_blobs", "_redactor", "_redacts")
+    __slots__ = ("_blobs", "_redactor", "_redacts", "is_plain")
 
     def __init__(self, redactor: Redactor, blobs: list[Body]) -> None:
         self._redactor = redactor
         self._redacts = redactor.active
         self._blobs = blobs
+        self.is_plain = not self._redacts
+        """Whether text, booleans, null and safe integers were all that was met."""
 
     def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         if depth > DEEPEST:
             raise RecursionError
         if not self._redacts:
-            return {str(key): self._item(item, depth) for key, item in value.items()}
+            item = self._item
+            return {
+                key if type(key) is str else str(key): each
+                if type(each) in _AS_IT_IS
+                else item(each, depth)
+                for key, each in value.items()
+            }
         return {self._key(str(key)): self._item(item, depth) for key, item in value.items()}
 
     def _key(self, key: str) -> str:
@@ -150,6 +167,8 @@ class _Walk:
 
     def _item(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, _SCALARS):
+            if type(value) not in _AS_IT_IS and not _is_safe_integer(value):
+                self.is_plain = False
             return self._redactor.value(value) if self._redacts else value
         if isinstance(value, Blob):
             return self._reference(value)
@@ -166,6 +185,7 @@ class _Walk:
     def _reference(self, blob: Blob) -> dict[str, Any]:
         kind, value, data = _content(blob.value, self._redactor)
         if _stays_inline(kind, value, data):
+            self.is_plain = self.is_plain and (kind == "text" or is_plain_json(value))
             return {"$value": value}
         if len(data) > LARGEST:
             raise ValueError(f"a blob is larger than {LARGEST} bytes")

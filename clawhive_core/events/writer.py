@@ -64,6 +64,7 @@ class Writer:
         self._bell: SimpleQueue[str] = SimpleQueue()
         self._gate = threading.Lock()
         self._lingering = False
+        self._rung = False
         self._closing = False
         self._lost: LogWriteFailed | None = None
         self._lost_is_known = False
@@ -81,7 +82,10 @@ class Writer:
         with self._gate:
             self._refuse_if_unusable()
             self._queue.append(item)
-        self._bell.put("now")
+        # Both flags are lowered before the queue is emptied, so no event is left behind.
+        if not self._rung:
+            self._rung = True
+            self._bell.put("now")
 
     def post(self, item: Append) -> None:
         """Queue an append that nobody waits for; it is committed with the next batch.
@@ -94,8 +98,7 @@ class Writer:
             if len(self._queue) >= BACKLOG:
                 raise self._unusable(f"{BACKLOG} appends wait to be written", "Append and wait")
             self._queue.append(item)
-        # The writer lowers the flag before it empties the queue, so no event is left behind.
-        if not self._lingering:
+        if not (self._lingering or self._rung):
             self._lingering = True
             self._bell.put("soon")
 
@@ -148,17 +151,25 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            if not self._closing and self._bell.get() == "soon":
-                self._wait_for_company()
-            self._lingering = False
+            self._wait()
+            self._lingering = self._rung = False
             closing = self._closing
             batch = self._take()
+            self._lingering = bool(batch)
             if batch:
                 self._process(batch)
             elif closing:
                 return
 
-    def _wait_for_company(self) -> None:
+    def _wait(self) -> None:
+        """Return when something is to be committed; after a commit, look again by itself.
+
+        What is posted within that time needs no wake-up, and meets what is submitted next.
+        """
+        if self._closing:
+            return
+        if not self._lingering and self._bell.get() == "now":
+            return
         try:
             self._bell.get(timeout=_LINGER)
         except Empty:

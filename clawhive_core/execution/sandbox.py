@@ -42,6 +42,9 @@ ALIASES: Mapping[str, str] = {
 }
 """Other names of programs."""
 
+_CODE_FLAGS = {"python": "-c", "node": "-e"}
+"""How each program takes code, so that a caller may name a language alone."""
+
 _WANTED = {"python": "cpython", "node": "quickjs"}
 INSTALL = 'pip install "clawhive[sandbox]"'
 _ANSWER_MS = 750
@@ -154,7 +157,7 @@ class SandboxBroker:
 
     def _allowed(self, asked: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the listed command that was asked for, and argv under its program's own name."""
-        argv = (ALIASES.get(asked[0], asked[0]), *asked[1:])
+        argv = _under_own_name(asked)
         for words in self._commands:
             if argv[: len(words)] != words:
                 continue
@@ -212,6 +215,15 @@ class SandboxBroker:
             except SandboxUnavailable as error:
                 refusals.append(_unusable(engine, error))
         raise refusals[0] if refusals else _no_engine(program)
+
+
+def _under_own_name(asked: Sequence[str]) -> tuple[str, ...]:
+    """Return argv with the program's own name and its own flag for code on the command line."""
+    program = ALIASES.get(asked[0], asked[0])
+    rest = tuple(asked[1:])
+    if rest and rest[0] in _CODE_FLAGS.values():
+        rest = (_CODE_FLAGS.get(program, rest[0]), *rest[1:])
+    return (program, *rest)
 
 
 def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported) -> ToolError:

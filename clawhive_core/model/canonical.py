@@ -31,16 +31,10 @@ def canonical(value: Any) -> bytes:
     Raises:
         TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
     """
-    try:
-        text = _encode(value)
-    except ValueError:
-        return _careful(value)
-    if (text.isascii() or _beyond_plane.search(text) is None) and _is_plain(value):
-        return text.encode("utf-8")
-    return _careful(value)
+    return canonical_text(value).encode("utf-8")
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain_json(value: Any) -> bool:
     """Whether a value holds text, booleans, null and safe integers only, under text keys."""
     stack: list[Any] = [value]
     while stack:
@@ -84,9 +78,22 @@ def _storable(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-def canonical_text(value: Any) -> str:
-    """Return `canonical(value)` as text."""
-    return canonical(value).decode("utf-8")
+def canonical_text(value: Any, *, is_plain: bool = False) -> str:
+    """Return `canonical(value)` as text.
+
+    Args:
+        value: A JSON value.
+        is_plain: Whether the caller knows that it holds text, booleans, null and safe integers
+            only, under text keys; that spares looking.
+    """
+    try:
+        text = _encode(value)
+    except ValueError:
+        return _careful(value).decode("utf-8")
+    in_plane = text.isascii() or _beyond_plane.search(text) is None
+    if in_plane and (is_plain or is_plain_json(value)):
+        return text
+    return _careful(value).decode("utf-8")
 
 
 def digest(value: Any) -> str:

@@ -21,14 +21,12 @@ def within(
     if not permissions:
         return list(grants)
     bounds = [parse(normalise(text, variables)) for text in permissions]
-    found: dict[tuple[str, str, str], CapabilityGrant] = {}
+    found: dict[CapabilityGrant, CapabilityGrant] = {}
     for grant in grants:
         pattern = parse(grant.capability)
         for bound in bounds:
             common = meet(pattern, bound)
             if common is not None:
-                key = (common.text, grant.mode, grant.issuer)
-                found.setdefault(
-                    key, replace(grant, grant_id=new_id("grant"), capability=common.text)
-                )
+                cut = replace(grant, grant_id="", capability=common.text)
+                found.setdefault(cut, replace(cut, grant_id=new_id("grant")))
     return list(found.values())

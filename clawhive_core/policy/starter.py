@@ -26,8 +26,7 @@ ALLOWED = (
 ASKED = (
     "fs.write:${workspace}/**",
     "fs.delete:${workspace}/**",
-    "net.http:https://**",
-    "net.http:http://**",
+    "net.http:**",
     "net.connect:**",
     "agent.spawn:**",
     "model.call:**",

@@ -1,0 +1,89 @@
+import asyncio
+
+import anyio
+import pytest
+
+from clawhive_core.execution.bounded import Bounded, Escaped, Overdue, run_bounded
+
+
+async def give(value):
+    return value
+
+
+async def raising(error):
+    raise error
+
+
+async def test_work_in_time_gives_its_value():
+    assert await run_bounded(give(3), 1, 0.01) == 3
+
+
+async def test_an_exception_of_the_work_comes_through():
+    with pytest.raises(ValueError, match="bad"):
+        await run_bounded(raising(ValueError("bad")), 1, 0.01)
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), GeneratorExit(), BaseExceptionGroup("g", [SystemExit()])]
+)
+async def test_what_would_end_the_process_is_contained(error):
+    with pytest.raises(Escaped) as caught:
+        await run_bounded(raising(error), 1, 0.01)
+    assert caught.value.error is error
+
+
+async def test_work_that_cancels_itself_does_not_cancel_its_caller():
+    with pytest.raises(Escaped) as caught:
+        await run_bounded(raising(asyncio.CancelledError()), 1, 0.01)
+    assert isinstance(caught.value.error, asyncio.CancelledError)
+
+
+async def test_an_interrupt_reaches_the_caller_and_not_the_loop():
+    with pytest.raises(KeyboardInterrupt):
+        await run_bounded(raising(KeyboardInterrupt()), 1, 0.01)
+
+
+@pytest.mark.parametrize("seconds", [0, -5, 0.001])
+async def test_work_that_stops_when_its_time_is_up_is_stopped(seconds):
+    with pytest.raises(Overdue) as caught:
+        await run_bounded(anyio.sleep_forever(), seconds, 1)
+    assert caught.value.fate == "stopped"
+
+
+async def test_work_that_does_not_stop_is_abandoned_and_fails_silently_later():
+    release = asyncio.Event()
+    work = Bounded(_stubborn(release), 0.01)
+    with pytest.raises(Overdue) as caught:
+        await work.wait(0.01)
+    assert caught.value.fate == "abandoned"
+    assert work.abandoned
+    release.set()
+    while work.abandoned:
+        await anyio.lowlevel.checkpoint()
+    assert work.late_result() is None
+
+
+async def _stubborn(release):
+    while not release.is_set():
+        try:
+            await release.wait()
+        except asyncio.CancelledError:
+            continue
+    raise ValueError("nobody hears it")
+
+
+async def test_a_cancelled_caller_stops_the_work_and_is_cancelled():
+    stopped = []
+
+    async def work():
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append(True)
+
+    task = asyncio.ensure_future(run_bounded(work(), 60, 1))
+    while not task.done() and not stopped:
+        await anyio.lowlevel.checkpoint()
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

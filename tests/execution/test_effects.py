@@ -1,0 +1,132 @@
+import pytest
+
+from clawhive_core.errors import CapabilityError, InvalidInput
+from clawhive_core.execution.effects import requested
+from tests.harness import tool_meta
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Returns what a call needs, the project root written as ROOT."""
+    root = tmp_path.resolve() / "root"
+    root.mkdir()
+
+    def ask(effects, input, **fields):
+        meta = tool_meta(effects=effects, **fields)
+        variables = {"workspace": str(root), "run": f"{root}/out/run_1"}
+        found = requested(meta, input, variables)
+        return [text.replace(str(root), "ROOT") for text in found]
+
+    ask.root = root
+    return ask
+
+
+def test_a_tool_without_effects_needs_the_right_to_call_it(ask):
+    assert ask({}, {}) == ["tool.call:demo.echo"]
+    assert ask({"path": "fs.read"}, {}) == ["tool.call:demo.echo"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "value", "capability"),
+    [
+        ("fs.read", "a/b.txt", "fs.read:ROOT/a/b.txt"),
+        ("fs.read", "", "fs.read:ROOT"),
+        ("fs.read", "a/../b", "fs.read:ROOT/b"),
+        ("fs.read", "/etc/./hosts", "fs.read:/etc/hosts"),
+        ("fs.read", "*", "fs.read:ROOT/%2A"),
+        ("fs.read", "${home}/x", "fs.read:ROOT/%24{home}/x"),
+        ("fs.read:{}", "a", "fs.read:ROOT/a"),
+        ("fs.read:{}/**", "a", "fs.read:ROOT/a/**"),
+        ("fs.write:${run}/{}", "a.txt", "fs.write:ROOT/out/run_1/a.txt"),
+        ("fs.write:${run}/{}", "../../x", "fs.write:ROOT/x"),
+        ("fs.write:${run}/{}", "/etc/x", "fs.write:/etc/x"),
+        ("fs.write:${run}/{}.json", "a", "fs.write:ROOT/out/run_1/a.json"),
+        ("fs.write:${run}/**", "whatever", "fs.write:ROOT/out/run_1/**"),
+        ("net.http", "HTTPS://Example.com:443/a?q=1#f", "net.http:https://example.com/a"),
+        ("net.http:https://api.example.com/**", "cats", "net.http:https://api.example.com/**"),
+        (
+            "net.http:https://api.example.com/v1/{}",
+            "a b",
+            "net.http:https://api.example.com/v1/a%20b",
+        ),
+        (
+            "net.http:https://api.example.com/v1/{}",
+            "../admin",
+            "net.http:https://api.example.com/admin",
+        ),
+        ("sandbox.exec:{0}", ["python", "-c", "1"], "sandbox.exec:python"),
+        ("sandbox.write", "out/a", "sandbox.write:out/a"),
+        ("secret.use:github/{}", "token", "secret.use:github/token"),
+        ("tool.call", "web.search", "tool.call:web.search"),
+        ("host.gmail.read", "inbox", "host.gmail.read:inbox"),
+        ("env.read", 7, "env.read:7"),
+    ],
+)
+def test_an_argument_names_one_capability(ask, effect, value, capability):
+    assert ask({"x": effect}, {"x": value}) == [capability]
+
+
+def test_a_list_asks_for_each_item_and_an_object_for_each_key(ask):
+    assert ask({"x": "fs.read"}, {"x": ["b", "a", "b"]}) == ["fs.read:ROOT/b", "fs.read:ROOT/a"]
+    assert ask({"x": "sandbox.write"}, {"x": {"m.py": "1", "n.py": "2"}}) == [
+        "sandbox.write:m.py",
+        "sandbox.write:n.py",
+    ]
+
+
+def test_several_effects_of_one_argument_and_those_of_every_call_add_up(ask):
+    effects = {"": "agent.spawn:helper", "x": ("fs.read", "fs.write")}
+    assert ask(effects, {"x": "a"}) == [
+        "agent.spawn:helper",
+        "fs.read:ROOT/a",
+        "fs.write:ROOT/a",
+    ]
+
+
+def test_the_effect_of_every_call_may_use_variables(ask):
+    assert ask({"": "fs.write:${run}/**"}, {}) == ["fs.write:ROOT/out/run_1/**"]
+
+
+def test_an_argument_that_is_not_given_counts_with_its_default(ask):
+    schema = {"properties": {"path": {"default": "."}, "other": True}}
+    assert ask({"path": "fs.read:{}/**"}, {}, input_schema=schema) == ["fs.read:ROOT/**"]
+    assert ask({"path": "fs.read"}, {"path": None}, input_schema=schema) == ["fs.read:ROOT"]
+    assert ask({"other": "fs.read"}, {}, input_schema=schema) == ["tool.call:demo.echo"]
+    assert ask({"x": "fs.read"}, {}, input_schema={"properties": True}) == ["tool.call:demo.echo"]
+
+
+def test_a_path_is_judged_by_where_its_links_lead(ask):
+    outside = ask.root.parent / "outside"
+    outside.mkdir()
+    (ask.root / "link").symlink_to(outside)
+    (found,) = ask({"path": "fs.write"}, {"path": "link/new.txt"})
+    assert found == f"fs.write:{outside}/new.txt"
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\ud800", [["a"]], [{"p": 1}], [None], True])
+def test_a_value_that_names_no_file_is_an_invalid_input_at_its_argument(ask, value):
+    with pytest.raises(InvalidInput) as caught:
+        ask({"path": "fs.read"}, {"path": value})
+    assert caught.value.place == "/path"
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("value", ["", "http://a@b/", "ftp://x/", "http://[::1", "a b"])
+def test_a_value_that_names_no_address_is_an_invalid_input(ask, value):
+    with pytest.raises(InvalidInput):
+        ask({"url": "net.http"}, {"url": value})
+
+
+@pytest.mark.parametrize("value", ["..", "a/../b", "a//b"])
+def test_a_word_cannot_climb_out_of_its_template(ask, value):
+    with pytest.raises(InvalidInput):
+        ask({"x": "secret.use:github/{}"}, {"x": value})
+
+
+@pytest.mark.parametrize(
+    "effect",
+    ["fs.nonsense", "nonsense", "fs.read:{}/{}", "fs.read:*/{}", "fs.read:{}/*", "fs.read:rel"],
+)
+def test_an_effect_that_cannot_be_used_is_the_tools_fault(ask, effect):
+    with pytest.raises(CapabilityError):
+        ask({"x": effect}, {"x": "a"})

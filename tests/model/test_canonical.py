@@ -1,0 +1,88 @@
+import math
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawhive_core.model.canonical import canonical, canonical_text, digest, preview
+
+SAFE = 2**53 - 1
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-SAFE, SAFE) | FLOATS | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+)
+
+
+@given(JSON)
+def test_it_is_rfc_8785(value):
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (-0.0, "0"),
+        (1e21, "1e+21"),
+        (0.1, "0.1"),
+        (SAFE, str(SAFE)),
+        (SAFE + 1, '{"$int":"9007199254740992"}'),
+        (-SAFE - 1, '{"$int":"-9007199254740992"}'),
+        ([True, 1], "[true,1]"),
+        (math.inf, '{"$float":"inf"}'),
+        ({"\U0001f600": 1, "\uffee": 2}, '{"\U0001f600":1,"\uffee":2}'),
+        ("\x00\x7f\u2028", '"\\u0000\x7f\u2028"'),
+        ("\ud800", '"?"'),
+        ((1, (2,)), "[1,[2]]"),
+    ],
+)
+def test_hard_values_have_one_spelling(value, text):
+    assert canonical_text(value) == text
+    assert canonical_text({"k": [value]}) == f'{{"k":[{text}]}}'
+
+
+def test_nan_is_marked():
+    assert canonical_text([math.nan]) == '[{"$float":"nan"}]'
+
+
+@pytest.mark.parametrize("value", [b"x", {1, 2}, object(), [math.nan, b"x"], ["\ud800", {1}]])
+def test_what_is_no_json_is_a_type_error(value):
+    with pytest.raises(TypeError):
+        canonical(value)
+
+
+def test_a_value_that_contains_itself_is_an_error_and_no_endless_loop():
+    value = []
+    value.append(value)
+    with pytest.raises(RecursionError):
+        canonical(value)
+
+
+def test_the_digest_is_sha_256_of_the_canonical_form():
+    assert digest({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("", ""),
+        (" a\n b\t", "a b"),
+        ("abcde", "abcde"),
+        ("abcdef", "abcd…"),
+        ("a" * 100, "aaaa…"),
+        ("a         b         c", "a…"),
+    ],
+)
+def test_a_preview_is_one_line_of_bounded_length(text, short):
+    assert preview(text, 5) == short
+
+
+@given(st.text(), st.integers(1, 50))
+def test_a_preview_is_never_too_long_and_never_two_lines(text, limit):
+    short = preview(text, limit)
+    assert len(short) <= limit
+    assert len(short.splitlines()) <= 1

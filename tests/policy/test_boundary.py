@@ -1,0 +1,98 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawhive_core.capabilities import contains, parse
+from clawhive_core.errors import CapabilityError
+from clawhive_core.policy.boundary import within
+from clawhive_core.policy.rules import Rules
+from tests.harness import grant
+
+RANK = {"allow": 0, "ask": 1, "deny": 2}
+PATTERNS = st.sampled_from(
+    [
+        "fs.read:**",
+        "fs.read:/w/**",
+        "fs.read:/w/*/a",
+        "fs.read:/w/b/**",
+        "fs.write:/w/**",
+        "net.http:https://**.example.com/**",
+        "net.http:https://api.example.com/v1/**",
+        "net.http:**",
+        "tool.call:web.*",
+        "tool.call:**",
+    ]
+)
+RESOURCES = st.sampled_from(
+    [
+        "fs.read:/w/b/a",
+        "fs.read:/w/x",
+        "fs.read:/etc/x",
+        "fs.write:/w/a",
+        "net.http:https://api.example.com/v1/x",
+        "net.http:https://example.com/",
+        "tool.call:web.search",
+    ]
+)
+GRANTS = st.lists(
+    st.builds(
+        grant,
+        PATTERNS,
+        st.sampled_from(["starter", "user", "skill"]),
+        st.sampled_from(["allow", "ask"]),
+    ),
+    max_size=6,
+)
+
+
+@given(GRANTS, st.lists(PATTERNS, min_size=1, max_size=4))
+def test_a_boundary_never_widens_either_side(grants, permissions):
+    for each in within(grants, permissions, {}):
+        pattern = parse(each.capability)
+        assert any(contains(parse(bound), pattern) for bound in permissions)
+        assert any(
+            contains(parse(given.capability), pattern)
+            and (given.mode, given.issuer, given.subject) == (each.mode, each.issuer, each.subject)
+            for given in grants
+        )
+
+
+@given(GRANTS, st.lists(PATTERNS, min_size=1, max_size=4), RESOURCES)
+def test_a_boundary_decides_as_both_sides_together(grants, permissions, resource):
+    capability = parse(resource)
+    inside = any(contains(parse(bound), capability) for bound in permissions)
+    before = Rules(grants).authority(capability)
+    after = Rules(within(grants, permissions, {})).authority(capability)
+    assert after.verdict == (before.verdict if inside else "deny")
+    assert after.by_person == (before.by_person and inside)
+    assert RANK[after.verdict] >= RANK[before.verdict]
+
+
+def test_a_side_that_states_nothing_does_not_narrow():
+    grants = [grant("fs.read:/w/**")]
+    assert within(grants, (), {}) == grants
+
+
+def test_cut_grants_have_ids_of_their_own_and_no_duplicates():
+    grants = [grant("fs.read:/w/**"), grant("fs.read:/w/a")]
+    cut = within(grants, ["fs.read:/w/a", "fs.read:/w/a"], {})
+    assert [each.capability for each in cut] == ["fs.read:/w/a"]
+    assert cut[0].grant_id not in {each.grant_id for each in grants}
+
+
+def test_grants_that_differ_in_anything_are_kept_apart():
+    grants = [grant("fs.read:/w/a", expires_at=when) for when in (None, "2030-01-01T00:00:00Z")]
+    assert {each.expires_at for each in within(grants, ["fs.read:**"], {})} == {
+        None,
+        "2030-01-01T00:00:00Z",
+    }
+
+
+def test_permissions_may_use_variables():
+    cut = within([grant("fs.read:**")], ["fs.read:${workspace}/**"], {"workspace": "/w"})
+    assert [each.capability for each in cut] == ["fs.read:/w/**"]
+
+
+def test_an_unusable_permission_is_an_error():
+    with pytest.raises(CapabilityError):
+        within([grant("fs.read:**")], ["fs.read:a/**/b"], {})

@@ -1,0 +1,248 @@
+"""The rules of the house, measured on the syntax trees."""
+
+import ast
+import re
+import statistics
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from clawhive_core.model.version import VERSION
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text("utf-8"))
+MAX_BODY, P95_BODY, MEDIAN_BODY, MAX_MODULE, MAX_PARAMETERS = 80, 40, 7, 400, 5
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def sources():
+    core = ROOT / "clawhive_core"
+    found = [path for path in core.rglob("*.py") if not path.is_relative_to(core / "data")]
+    for plugin in ROOT.joinpath("plugins").iterdir():
+        found += [path for path in plugin.rglob("*.py") if "tests" not in path.parts]
+    return sorted(found)
+
+
+TEXTS = {path: path.read_text("utf-8") for path in sources()}
+TREES = {path: ast.parse(text, str(path)) for path, text in TEXTS.items()}
+
+
+def place(path, node=None):
+    return f"{path.relative_to(ROOT)}" + ("" if node is None else f":{node.lineno}")
+
+
+def functions():
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, _FUNCTIONS):
+                yield path, node
+
+
+def body_lines(node):
+    """Return how many lines a function's body has, its docstring left out."""
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def parameters(node):
+    given = node.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    extra = [each for each in (given.vararg, given.kwarg) if each is not None]
+    return len([name for name in names if name not in {"self", "cls"}]) + len(extra)
+
+
+def is_command(node):
+    """Whether click gives a function its parameters, one an option."""
+    return any("command(" in ast.unparse(each) for each in node.decorator_list)
+
+
+def test_no_function_is_longer_than_a_screen():
+    long = [place(path, node) for path, node in functions() if body_lines(node) > MAX_BODY]
+    assert long == []
+
+
+def test_most_functions_are_short():
+    lengths = sorted(body_lines(node) for _, node in functions())
+    assert statistics.median(lengths) <= MEDIAN_BODY
+    assert lengths[int(len(lengths) * 0.95)] <= P95_BODY
+
+
+def test_no_module_is_longer_than_a_chapter():
+    long = {place(path): len(text.splitlines()) for path, text in TEXTS.items()}
+    assert {name: count for name, count in long.items() if count > MAX_MODULE} == {}
+
+
+def test_functions_take_few_parameters():
+    many = [
+        place(path, node)
+        for path, node in functions()
+        if parameters(node) > (7 if is_command(node) else MAX_PARAMETERS)
+    ]
+    assert many == []
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    assert [place(path) for path in TREES if {path.stem.strip("_"), path.parent.name} & VAGUE] == []
+
+
+def test_no_room_imports_the_public_names():
+    """They are for plugins: a room that used them would hide which room it needs."""
+    guilty = []
+    for path, tree in TREES.items():
+        if not path.is_relative_to(ROOT / "clawhive_core"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "clawhive_core":
+                guilty.append(place(path, node))
+            elif isinstance(node, ast.Import):
+                guilty += [place(path, node) for each in node.names if each.name == "clawhive_core"]
+    assert guilty == []
+
+
+def test_plugins_of_this_repository_import_public_names_only():
+    names = ("clawhive_core", "clawhive_core.testing")
+    guilty = [
+        place(path, node)
+        for path, tree in TREES.items()
+        if path.is_relative_to(ROOT / "plugins")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").split(".")[0] == "clawhive_core"
+        and not (node.module or "").startswith("clawhive_core.testing")
+        and node.module not in names
+    ]
+    assert guilty == []
+
+
+def test_a_broad_except_has_a_reason_beside_it():
+    """A handler that only undoes something and raises again needs none."""
+    guilty = []
+    for path, tree in TREES.items():
+        lines = TEXTS[path].splitlines()
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ExceptHandler) or not is_broad(node):
+                continue
+            raises = any(isinstance(each, ast.Raise) for each in node.body)
+            around = "\n".join(lines[node.lineno - 2 : node.body[0].lineno])
+            if not raises and re.search(r"#.*\w+ \w+ \w+", around) is None:
+                guilty.append(place(path, node))
+    assert guilty == []
+
+
+def is_broad(handler):
+    if handler.type is None:
+        return True
+    names = {each.id for each in ast.walk(handler.type) if isinstance(each, ast.Name)}
+    return bool(names & {"Exception", "BaseException"})
+
+
+def test_every_module_delays_its_annotations():
+    late = [
+        place(path)
+        for path, text in TEXTS.items()
+        if "from __future__ import annotations" not in text and TREES[path].body[1:]
+    ]
+    assert late == []
+
+
+def test_every_module_says_what_it_is():
+    assert [place(path) for path, tree in TREES.items() if ast.get_docstring(tree) is None] == []
+
+
+def test_every_silenced_rule_has_its_reason():
+    bare = []
+    for path, text in TEXTS.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search(r"# (noqa|pyright: ignore)", line) and not re.search(
+                r"# (noqa: [A-Z0-9, ]+|pyright: ignore\[[\w, ]+\]).* - \w", line
+            ):
+                bare.append(f"{place(path)}:{number}")
+    assert bare == []
+
+
+def test_nothing_is_left_to_do_in_a_comment():
+    pattern = re.compile(r"#\s*(TODO|FIXME|XXX|HACK)\b")
+    assert [place(path) for path, text in TEXTS.items() if pattern.search(text)] == []
+
+
+def test_there_is_one_version():
+    assert PROJECT["project"]["version"] == VERSION
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
+
+
+def test_what_the_wheel_takes_in_is_there():
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for path in (*wheel["packages"], *wheel["force-include"]):
+        assert ROOT.joinpath(path).is_dir(), path
+    for data in ("data/schemas/run.json", "data/templates/plugin/pyproject.toml"):
+        assert ROOT.joinpath("clawhive_core", data).is_file()
+
+
+def test_every_shipped_skill_is_read():
+    from clawhive_core.skills.shipped import shipped_skills
+
+    folders = {path.parent.name for path in ROOT.glob("skills/*/clawhive.yaml")}
+    assert {skill.folder.name for skill in shipped_skills()} == folders
+
+
+def test_entry_points_name_what_is_there():
+    for value in PROJECT["project"]["entry-points"]["clawhive.plugins"].values():
+        assert list(ROOT.glob(f"plugins/*/{value}/__init__.py"))
+    assert PROJECT["project"]["scripts"] == {"clawhive": "clawhive_core.cli:main"}
+
+
+def requirements():
+    lines = ROOT.joinpath("requirements-dev.txt").read_text("utf-8").splitlines()
+    return {re.split(r"[<>=~! ]", line)[0].lower() for line in lines if line[:1].isalpha()}
+
+
+def test_the_development_requirements_hold_what_the_tests_import():
+    listed = requirements() | {
+        re.split(r"[<>=~! ]", each)[0].lower() for each in PROJECT["project"]["dependencies"]
+    }
+    homes = {"yaml": "pyyaml", "pytest_timeout": "pytest-timeout", "xdist": "pytest-xdist"}
+    own = {"tests", "benchmarks", "clawhive_core", "clawhive_builtin"}
+    missing = {}
+    for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/**/*.py")):
+        for name in top_level_imports(ast.parse(path.read_text("utf-8"))):
+            home = homes.get(name, name.replace("_", "-"))
+            if name not in own and home not in listed and not is_standard(name):
+                missing[name] = place(path)
+    assert missing == {}
+    assert {"pytest", "pytest-xdist", "pytest-timeout"} <= listed  # `-n`, `--timeout`
+
+
+def top_level_imports(tree):
+    """Return the packages that a test module imports when it is collected."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found |= {each.name.split(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").split(".")[0])
+    return found - {"__future__"}
+
+
+def is_standard(name):
+    import sys
+
+    return name in sys.stdlib_module_names
+
+
+def test_no_file_pins_packages_to_addresses():
+    """A lock file of somebody's mirror would send everybody else there."""
+    locks = [*ROOT.glob("*.lock"), *ROOT.glob("*lock*.json"), *ROOT.glob("requirements*.txt")]
+    assert [path.name for path in locks if "http" in path.read_text("utf-8")] == []
+    assert "http" not in "".join(PROJECT["project"]["dependencies"])
+
+
+@pytest.mark.parametrize("name", ["ruff", "basedpyright", "importlinter", "pytest"])
+def test_every_tool_is_configured_in_one_file(name):
+    assert name in PROJECT["tool"]
+    assert not [
+        each
+        for each in ("ruff.toml", "pyrightconfig.json", ".importlinter", "pytest.ini", "tox.ini")
+        if ROOT.joinpath(each).exists()
+    ]

@@ -1,0 +1,88 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "openai",
+    "anthropic",
+    "google.genai",
+    "mcp",
+    "pydantic",
+    "httpx",
+    "jsonschema",
+    "jsonschema_rs",
+    "rich",
+    "asyncio",
+    "importlib.metadata",
+    "yaml",
+    "pydantic_monty",
+    "numpy",
+    "trafilatura",
+]
+
+PROGRAM = """
+import json, sys
+before = set(sys.modules)
+{code}
+heavy = {heavy!r}
+print(json.dumps([name for name in heavy if name in sys.modules and name not in before]))
+"""
+
+MAIN = """
+import io
+from contextlib import redirect_stdout, suppress
+from clawhive_core.cli import main
+sys.argv = ["clawhive", *{arguments!r}]
+with redirect_stdout(io.StringIO()) as printed, suppress(SystemExit):
+    main()
+assert printed.getvalue().strip()
+"""
+
+
+def loaded_by(code, folder):
+    """Run code in a fresh interpreter and return the heavy modules that it brought in."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM.format(code=code, heavy=HEAVY)],
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env={"HOME": str(folder), "PATH": ""},
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "module", ["clawhive_core", "clawhive_core.cli", "clawhive_core.errors", "clawhive_core.config"]
+)
+def test_importing_brings_nothing_heavy(module, tmp_path):
+    assert loaded_by(f"import {module}", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["run", "--help"], ["plugins"], ["plugins", "--json"]],
+    ids=" ".join,
+)
+def test_a_light_command_brings_nothing_heavy(arguments, tmp_path):
+    assert loaded_by(MAIN.format(arguments=arguments), tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "clawhive_core.model.tools",
+        "clawhive_core.protocols.context",
+        "clawhive_core.capabilities",
+        "clawhive_core.policy.rules",
+        "clawhive_core.plugins.discovery",
+        "clawhive_core.plugins.tool",
+        "clawhive_core.plugins.hookspecs",
+    ],
+)
+def test_a_plugin_author_pays_for_nothing_heavy(module, tmp_path):
+    assert loaded_by(f"import {module}", tmp_path) == []

@@ -1,0 +1,67 @@
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "clawhive_core"
+
+
+def declared_layers():
+    """Return each room's height, from the contract; rooms beside each other have the same."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = [each["layers"] for each in contracts if each["type"] == "layers"]
+    return {
+        room.strip(" ()"): height
+        for height, line in enumerate(reversed(layers))
+        for room in line.split("|")
+    }
+
+
+HEIGHT = declared_layers()
+MODULES = sorted(path for path in CORE.rglob("*.py") if "data" not in path.relative_to(CORE).parts)
+
+
+ROOMS = [path for path in MODULES if path.parent != CORE or path.stem[:2] != "__"]
+
+
+def room_of(path):
+    first = path.relative_to(CORE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(path):
+    """Return the rooms that a module imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "clawhive_builtin":
+                yield "clawhive_builtin"
+            if parts[0] == "clawhive_core" and len(parts) > 1 and parts[1] in HEIGHT:
+                yield parts[1]
+
+
+def test_every_room_has_a_place_in_the_layers():
+    assert {room_of(path) for path in ROOMS} <= set(HEIGHT)
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(CORE)))
+def test_a_module_imports_only_rooms_below_its_own(path):
+    room = room_of(path)
+    imported = set(imported_rooms(path)) - {room}
+    assert "clawhive_builtin" not in imported
+    assert sorted(each for each in imported if HEIGHT[each] >= HEIGHT[room]) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+def test_annotations_are_never_evaluated_at_import(path):
+    text = path.read_text(encoding="utf-8")
+    assert "from __future__ import annotations" in text or not ast.parse(text).body[1:]
