@@ -15,7 +15,7 @@ from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.config import Config
+from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, NotReplayable, UsageError
 from clawhive_core.events.log import EventLog, Projections

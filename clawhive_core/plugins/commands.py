@@ -1,32 +1,61 @@
-"""The commands that plugins list, for help: read from the few manifests that list any."""
+"""The commands that plugins list, for help: found without parsing the manifests that list none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 
-from clawhive_core.errors import PluginError
-from clawhive_core.plugins.discovery import discover, package_folder
-from clawhive_core.plugins.manager import PluginOptions
-from clawhive_core.plugins.manifest import MANIFEST_NAME, ManifestCommand, parse_manifest
+from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
 
+MANIFEST = "clawhive-plugin.toml"
 _MARK = b"[[commands]]"
 
 
-def listed_commands(options: PluginOptions) -> Iterator[tuple[str, ManifestCommand]]:
-    """Yield plugin id and command of every plugin that is switched on, by id.
+def commands_in(text: str) -> list[tuple[str, str]]:
+    """Return name and help line of the commands that a manifest's text lists.
 
-    Help must stay quick with many plugins, so a manifest is parsed only where it lists commands;
-    one that cannot be read lists none, and `clawhive plugins` says why.
+    Only the part from the first `[[commands]]` to the next other table is parsed; a text that is no
+    TOML lists none, and `clawhive plugins` says why.
     """
+    import re
+    import tomllib
+
+    part = text[text.index("[[commands]]") :]
+    other = re.search(r"^\[(?!\[commands\]\])", part, re.MULTILINE)
+    try:
+        value = tomllib.loads(part if other is None else part[: other.start()])
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return []
+    return [
+        (str(row["name"]), str(row.get("help", ""))) for row in value["commands"] if "name" in row
+    ]
+
+
+def plugins_with_commands() -> list[tuple[DiscoveredPlugin, str]]:
+    """Return the plugins whose manifests list commands, and the text of each, by id.
+
+    Help must stay quick with many plugins: nothing is parsed here, and whoever finds nothing need
+    not even read the configuration.
+    """
+    found: list[tuple[DiscoveredPlugin, str]] = []
     for plugin in sorted(discover(), key=lambda each: each.id):
-        folder = package_folder(plugin.package) if options.allows(plugin.id) else None
-        if folder is None:
-            continue
-        path = folder / MANIFEST_NAME
-        try:
-            data = path.read_bytes()
-            if _MARK in data:
-                manifest = parse_manifest(data.decode("utf-8"), str(path))
-                yield from ((plugin.id, command) for command in manifest.commands)
-        except (OSError, UnicodeDecodeError, PluginError):
-            continue
+        data = _manifest(plugin)
+        if _MARK in data:
+            found.append((plugin, data.decode("utf-8", "replace")))
+    return found
+
+
+def _manifest(plugin: DiscoveredPlugin) -> bytes:
+    """Return a plugin's manifest, empty where it cannot be read.
+
+    An installed package lies beside its metadata; only an editable one must be looked for.
+    """
+    beside = f"{os.path.dirname(plugin.source)}/{plugin.package}/{MANIFEST}"  # noqa: PTH120 - pathlib is half the cost of this scan
+    try:
+        with open(beside, "rb") as file:  # noqa: PTH123 - see above
+            return file.read()
+    except OSError:
+        folder = package_folder(plugin.package)
+    try:
+        return b"" if folder is None else (folder / MANIFEST).read_bytes()
+    except OSError:
+        return b""

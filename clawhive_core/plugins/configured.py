@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.config import Config
+from clawhive_core.config.config import Config
 from clawhive_core.plugins.discovery import discover
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
 

@@ -47,7 +47,7 @@ class Models:
         self._adapters = adapters
         self._journal = journal
         self._seconds = seconds
-        self._histories: dict[str, _History] = {}
+        self._histories: dict[tuple[str, str | None], _History] = {}
         self._usage: dict[str, Usage] = {}
         self._tools: dict[int, tuple[tuple[ToolDef, ...], str]] = {}
 
@@ -88,14 +88,18 @@ class Models:
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
             error = ModelError(f"`{request.model}`: {type(failure).__name__}: {failure}")
         else:
-            self._end(request, scope, response)
-            return response
+            if isinstance(response, LlmResponse):
+                self._end(request, scope, response)
+                return response
+            kind = type(response).__name__
+            error = ModelError(f"the adapter of `{request.model}` answered {kind}, no LlmResponse")
         self._failed(request, scope, error)
         raise error
 
     def used(self, run_id: str) -> Usage:
         """Return what a run's model calls used, and forget its conversation."""
-        self._histories.pop(run_id, None)
+        for key in [key for key in self._histories if key[0] == run_id]:
+            del self._histories[key]
         return self._usage.pop(run_id, Usage())
 
     async def _answer(
@@ -118,7 +122,9 @@ class Models:
             )
 
     def _start(self, request: LlmRequest, scope: CallScope) -> None:
-        history = self._histories.setdefault(scope.run.run_id, _History())
+        # A tool that asks a model has a conversation of its own beside the loop's.
+        key = (scope.run.run_id, scope.parent_invocation_id)
+        history = self._histories.setdefault(key, _History())
         new = history.extend(request.messages)
         body = {
             "model": request.model,

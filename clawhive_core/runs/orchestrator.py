@@ -160,7 +160,7 @@ class Orchestrator:
         async def complete(question: LlmRequest) -> LlmResponse:
             from clawhive_core.execution.scope import CallScope
 
-            scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/plan")
+            scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/.plan")
             return await self.models.complete(question, scope)
 
         return PlanContext(request.tools, request.task_type, complete, {})

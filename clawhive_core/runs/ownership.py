@@ -6,15 +6,16 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 
 import anyio
 
 from clawhive_core.errors import RunBusy
-from clawhive_core.events.log import EventLog
+from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
+from clawhive_core.storage.faults import storage_error
 
 HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 60.0
@@ -79,13 +80,28 @@ def _process_start(pid: int) -> str | None:
     return ""
 
 
-def claim(run_id: str, owner: Owner) -> Callable[[sqlite3.Connection], None]:
+def _within_log(work: Within) -> Within:
+    """Make SQLite's own failure in a part of a transaction the log's failure, with its fix."""
+
+    @wraps(work)
+    def guarded(connection: sqlite3.Connection) -> None:
+        try:
+            work(connection)
+        except sqlite3.Error as error:
+            path = connection.execute("PRAGMA database_list").fetchone()[2]
+            raise storage_error(error, Path(path)) from error
+
+    return guarded
+
+
+def claim(run_id: str, owner: Owner) -> Within:
     """Return the part of a transaction that takes a run.
 
     Raises:
         RunBusy: (when it runs) a living process owns it.
     """
 
+    @_within_log
     def take(connection: sqlite3.Connection) -> None:
         now = time.time()
         row = connection.execute(
@@ -107,9 +123,10 @@ def claim(run_id: str, owner: Owner) -> Callable[[sqlite3.Connection], None]:
     return take
 
 
-def release(run_id: str) -> Callable[[sqlite3.Connection], None]:
+def release(run_id: str) -> Within:
     """Return the part of a transaction that gives a run up."""
 
+    @_within_log
     def drop(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM run_owners WHERE run_id = ?", (run_id,))
 
@@ -119,6 +136,7 @@ def release(run_id: str) -> Callable[[sqlite3.Connection], None]:
 async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -> None:
     """Renew a run's heartbeat until cancelled."""
 
+    @_within_log
     def renew(connection: sqlite3.Connection) -> None:
         connection.execute(
             "UPDATE run_owners SET heartbeat = ? WHERE run_id = ?", (time.time(), run_id)
@@ -163,7 +181,8 @@ def recover(log: EventLog) -> list[str]:
     return found
 
 
-def _still_active(run_id: str) -> Callable[[sqlite3.Connection], None]:
+def _still_active(run_id: str) -> Within:
+    @_within_log
     def check(connection: sqlite3.Connection) -> None:
         row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         if row is None or row[0] not in _ACTIVE:

@@ -71,6 +71,8 @@ class Record:
     start: StoredEvent
     waiting: dict[tuple[str | None, str], deque[StoredEvent]]
     finished: bool
+    calls: frozenset[str | None] = frozenset()
+    """The steps that are tool calls: what a model was asked there, a tool asked it."""
     compared: int = 0
 
     @classmethod
@@ -92,7 +94,8 @@ class Record:
                 finished = finished or kind == "run.end"
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
-        return cls(log, run_id, start, waiting, finished)
+        calls = frozenset(step for step, kind in waiting if kind.startswith("invocation."))
+        return cls(log, run_id, start, waiting, finished, calls)
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""
@@ -116,9 +119,9 @@ class Record:
         """Return the first recorded event that was not repeated; nested calls are not."""
         rest = [
             stored
-            for (_, kind), queue in self.waiting.items()
+            for (step, kind), queue in self.waiting.items()
             for stored in queue
-            if kind != "invocation.end" and not _is_nested(stored)
+            if kind != "invocation.end" and not self._by_a_tool(step, kind, stored)
         ]
         if not rest:
             return None
@@ -127,6 +130,20 @@ class Record:
         return Difference(
             first.seq, event.kind, event.step_id, _short(self.full(event.body)), "nothing"
         )
+
+    def used_by_tools(self) -> Usage:
+        """Return what the model calls of tools used: they count for the run, and do not repeat."""
+        used = Usage()
+        for (step, kind), queue in self.waiting.items():
+            if kind == "model.end" and step in self.calls:
+                for stored in queue:
+                    usage: dict[str, Any] = stored.event.body["usage"] or {}
+                    used += Usage(**usage)
+        return used
+
+    def _by_a_tool(self, step: str | None, kind: str, stored: StoredEvent) -> bool:
+        asked = kind.startswith("model.") and step in self.calls
+        return asked or stored.event.body.get("parent_invocation_id") is not None
 
 
 class RecordedJournal:
@@ -239,6 +256,10 @@ class RecordedModels(Models):
         """Return no adapter: none is asked."""
         return cast("LlmAdapter", None), model
 
+    def used(self, run_id: str) -> Usage:
+        """Return what was used, by what was repeated and by the tools that were not."""
+        return super().used(run_id) + self._record.used_by_tools()
+
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
         """Rights were decided when the run was recorded."""
 
@@ -326,10 +347,6 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _short(value: Any) -> str:
     return preview(value if isinstance(value, str) else canonical_text(value), 160)
-
-
-def _is_nested(stored: StoredEvent) -> bool:
-    return stored.event.body.get("parent_invocation_id") is not None
 
 
 def _refusal(value: Mapping[str, Any]) -> Refusal:

@@ -10,8 +10,8 @@ from typing import Any
 
 from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.config import Config
-from clawhive_core.errors import UnknownModel, UsageError
+from clawhive_core.config.config import Config
+from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.execution.scope import RunScope, Signal
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -142,13 +142,17 @@ class RequestMaker:
         )
 
     def recorded(self, record: Record) -> RunRequest:
-        """Return the request of a recorded run, with today's task type."""
+        """Return the request of a recorded run, with today's task type.
+
+        Raises:
+            NotReplayable: Its task type is gone.
+        """
         event, body = record.start.event, record.start.event.body
         row = body["task"]
         task = Task(row["task_id"], row["task_type"], record.full(row["input"]), row["prompt"])
         task_type = None
         if task.task_type is not None:
-            task_type = find_task_type(self.skills, task.task_type)[2].to_dict()
+            task_type = self._todays(task.task_type, record.run_id).to_dict()
         scope = RunScope(
             trace_id=str(event.trace_id),
             task_id=task.task_id,
@@ -172,6 +176,16 @@ class RequestMaker:
             title=body["title"],
         )
 
+    def _todays(self, name: str, run_id: str) -> TaskType:
+        try:
+            return find_task_type(self.skills, name)[2]
+        except UnknownTaskType as error:
+            raise NotReplayable(
+                f"the run's task type `{name}` is not there any more",
+                place=run_id,
+                fix=error.fix,
+            ) from None
+
     def _artifacts(self, options: RunOptions, run_id: str) -> str:
         folder = options.out
         if folder is None:
@@ -182,6 +196,10 @@ class RequestMaker:
                 "a run's files cannot lie inside .clawhive",
                 place="--out",
                 fix="name another folder",
+            )
+        if os.path.lexists(absolute) and not os.path.isdir(absolute):  # noqa: PTH112 - never raises
+            raise UsageError(
+                f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
             )
         return str(absolute)
 

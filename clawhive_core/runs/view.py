@@ -7,7 +7,7 @@ from typing import Any
 
 from clawhive_core.errors import UnknownId
 from clawhive_core.events.log import EventLog
-from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.events import Event, StoredEvent
 
 _LIST = (
     "SELECT run_id, trace_id, task_id, parent_run_id, task_type, title, status, started_at,"
@@ -131,23 +131,7 @@ class _Fold:
             "output_preview": "",
         }
         self.invocations[str(event.invocation_id)] = invocation
-        step = self.steps.setdefault(
-            str(event.step_id),
-            {
-                "step_id": event.step_id,
-                "name": body["step"]["name"],
-                "label": body["step"]["label"],
-                "action": "tool_call",
-                "status": "running",
-                "error": None,
-                "trace_id": event.trace_id,
-                "provider_id": event.provider_id,
-                "capability_level": body["capability_level"],
-                "input_preview": body["input_preview"],
-                "output_preview": "",
-                "invocations": [],
-            },
-        )
+        step = self.steps.setdefault(str(event.step_id), _called_step(event))
         step["invocations"].append(invocation)
         if refusal is not None:
             step.update(status="failed", error=error)
@@ -187,6 +171,24 @@ class _Fold:
                 if item["status"] == "running":
                     item["status"] = "unknown"
         return list(self.steps.values())
+
+
+def _called_step(event: Event) -> dict[str, Any]:
+    body = event.body
+    return {
+        "step_id": event.step_id,
+        "name": body["step"]["name"],
+        "label": body["step"]["label"],
+        "action": "tool_call",
+        "status": "running",
+        "error": None,
+        "trace_id": event.trace_id,
+        "provider_id": event.provider_id,
+        "capability_level": body["capability_level"],
+        "input_preview": body["input_preview"],
+        "output_preview": "",
+        "invocations": [],
+    }
 
 
 def _code_and_message(error: Mapping[str, Any] | None) -> dict[str, Any] | None:

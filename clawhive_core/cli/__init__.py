@@ -1,0 +1,130 @@
+"""The command line: one file a command group; the one room that prints.
+
+Nothing here is imported by another room. A command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import click
+
+from clawhive_core.cli.lazy import Lazy, LazyGroup
+from clawhive_core.cli.output import print_error, wants_json
+from clawhive_core.cli.settings import Settings
+from clawhive_core.cli.shared import shared_options
+from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.version import VERSION
+
+COMMANDS: Mapping[str, Lazy] = {
+    "run": Lazy("run", "Run a task type of a skill, or an agent's loop over a prompt."),
+    "runs": Lazy("runs", "Look at runs and repeat them."),
+    "tools": Lazy("tools", "List, show and call tools."),
+    "plugins": Lazy("plugins", "List, check, sync and make plugins."),
+    "audit": Lazy("audit", "Read and verify the event log."),
+    "trust": Lazy("trust", "Trust this project's clawhive.toml, as it is now."),
+    "config": Lazy("config", "Show the configuration and where each value comes from."),
+    "doctor": Lazy("doctor", "Say what is installed, what is missing, and what adds it."),
+    "explain": Lazy("explain", "Explain an error, refusal or finding code."),
+    "schema": Lazy("schema", "Print the JSON Schema of a command's output."),
+}
+
+
+def _plugin_commands() -> Mapping[str, tuple[str, Callable[[], click.Command]]]:
+    context = click.get_current_context(silent=True)
+    settings = None if context is None else context.find_object(Settings)
+    from clawhive_core.cli.contributed import contributed_commands
+
+    return contributed_commands(settings or Settings())
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    more=_plugin_commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: clawhive run --task run_code_snippet --input language=python "
+    "--input code=@examples/primes.py",
+)
+@click.version_option(VERSION, prog_name="clawhive")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Tools and skills for LLM agents: policed, sandboxed, audited, replayable.
+
+    The options below may also stand after the command.
+    """
+    ctx.obj = ctx.find_object(Settings) or Settings()
+
+
+cli.params.extend(shared_options())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code.
+
+    Exit codes: 0 done; 1 findings, a failed run or refused call; 2 wrong usage or configuration;
+    3 waiting for approval; 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = wants_json(given)
+    debug = "--debug" in given
+    # A bare `--no-plugins` would swallow the next word as its value.
+    given = ["--no-plugins=*" if word == "--no-plugins" else word for word in given]
+    try:
+        code = cli.main(given, prog_name="clawhive", standalone_mode=False)
+        sys.stdout.flush()
+    except ClawHiveError as error:
+        print_error(error, as_json=as_json)
+        code = error.exit_code
+    except ExceptionGroup as group:
+        print_error(_joined(group), as_json=as_json)
+        code = 1
+    except click.exceptions.Exit as exit_:
+        code = exit_.exit_code
+    except click.ClickException as error:
+        code = _usage(error, as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        print_error(ClawHiveError("it was interrupted", code="cancelled"), as_json=as_json)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 0
+    except Exception as error:
+        if debug:
+            raise
+        print_error(_unexpected(error), as_json=as_json)
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: click.ClickException, *, as_json: bool) -> int:
+    if as_json:
+        print_error(ClawHiveError(error.format_message(), code="usage"), as_json=True)
+    else:
+        error.show()
+    return 2 if isinstance(error, click.UsageError) else error.exit_code
+
+
+def _joined(group: ExceptionGroup[Exception]) -> ClawHiveError:
+    """Return several failures as one: the first in full, the others by their sentence."""
+    errors = [
+        error if isinstance(error, ClawHiveError) else _unexpected(error)
+        for error in group.exceptions
+    ]
+    return ClawHiveError(
+        "; ".join(error.message for error in errors),
+        code=errors[0].code,
+        place=errors[0].place,
+        fix=errors[0].fix,
+        data={"errors": [error.to_dict() for error in errors]},
+    )
+
+
+def _unexpected(error: Exception) -> ClawHiveError:
+    return ClawHiveError(
+        f"unexpected {type(error).__name__}: {error}",
+        code="internal_error",
+        fix="run it again with --debug and report what it prints",
+    )

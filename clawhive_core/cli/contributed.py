@@ -1,0 +1,90 @@
+"""Commands of plugins: listed from manifests, imported when they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clawhive_core.cli.settings import Settings
+from clawhive_core.errors import ClawHiveError, PluginError
+
+if TYPE_CHECKING:
+    from clawhive_core.plugins.discovery import DiscoveredPlugin
+
+Listing = Sequence[tuple["DiscoveredPlugin", str]]
+Contributed = Mapping[str, tuple[str, Callable[[], click.Command]]]
+
+
+def contributed_commands(settings: Settings) -> Contributed:
+    """Return name to (help line, loader) of every command that a usable plugin lists.
+
+    Where the configuration or a manifest cannot be read there are none: the command that reports
+    it must run.
+    """
+    if settings.no_plugins == "*":
+        return {}
+    from clawhive_core.plugins.commands import plugins_with_commands
+
+    listing = plugins_with_commands()
+    if not listing:
+        return {}
+    return _commands(settings, listing)
+
+
+def _commands(settings: Settings, listing: Listing) -> Contributed:
+    from clawhive_core.plugins.commands import commands_in
+
+    is_on = _switch(settings)
+    found: dict[str, tuple[str, Callable[[], click.Command]]] = {}
+    for plugin, text in listing:
+        if not is_on(plugin.id):
+            continue
+        for name, line in commands_in(text):
+            found.setdefault(name, (line, partial(_load, settings, plugin.id, name)))
+    return found
+
+
+def _switch(settings: Settings) -> Callable[[str], bool]:
+    """Return what tells whether a plugin is on; the configuration is read only where it matters."""
+    if not _mentions_plugins(settings):
+        return lambda _: True
+    from clawhive_core.plugins.configured import plugin_options
+
+    try:
+        return plugin_options(settings.config(), os.environ).allows
+    except ClawHiveError:
+        return lambda _: False
+
+
+def _mentions_plugins(settings: Settings) -> bool:
+    """Whether options, environment or a configuration file say anything about plugins."""
+    from clawhive_core.config.root import PROJECT_FILE, find_root, user_dir
+
+    if settings.no_plugins or any(name.startswith("CLAWHIVE_PLUGINS") for name in os.environ):
+        return True
+    here = Path.cwd()
+    try:
+        root = find_root(here, None if settings.root is None else Path(settings.root))
+        files = (root / PROJECT_FILE, root / "pyproject.toml", user_dir(os.environ) / "config.toml")
+        return any(b"plugins" in path.read_bytes() for path in files if path.is_file())
+    except (OSError, ClawHiveError):
+        return True
+
+
+def _load(settings: Settings, plugin_id: str, name: str) -> click.Command:
+    manager = settings.plugins()
+    for contribution in manager.contributions("clawhive_commands"):
+        if contribution.plugin_id == plugin_id and contribution.value.name == name:
+            return contribution.value
+    record = next(each for each in manager.records() if each.id == plugin_id)
+    if record.error is not None:
+        raise PluginError(record.error.message, place=record.error.place, fix=record.error.fix)
+    raise PluginError(
+        f"plugin `{plugin_id}` lists the command `{name}` and does not contribute it",
+        fix="clawhive plugins sync",
+    )

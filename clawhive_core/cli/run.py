@@ -1,0 +1,172 @@
+"""`clawhive run`: a task type by name, or a prompt with a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawhive_core.cli.output import next_line, note, print_error, print_json, short
+from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import ClawHiveError
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.scope import Signal
+    from clawhive_core.runs.orchestrator import RunRequest
+
+EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
+
+
+@click.command(
+    epilog="Example: clawhive run --task run_code_snippet --input language=python "
+    "--input code=@examples/primes.py"
+)
+@click.argument("prompt", required=False)
+@click.option("--task", metavar="NAME", help="A task type: TASK, or SKILL.TASK.")
+@click.option("--input", "inputs", multiple=True, metavar="KEY=VALUE", help="The task's input.")
+@click.option("--model", metavar="PROVIDER:NAME", help="The model that answers the prompt.")
+@click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this task a right.")
+@click.option("--max-tool-rounds", type=click.IntRange(1), help="End the loop after so many.")
+@click.option("--out", type=click.Path(path_type=Path), help="The folder for the run's files.")
+@click.option("--session", metavar="ID", help="Go on in this conversation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object.")
+@click.pass_obj
+def command(settings: Settings, **options: Any) -> int:
+    """Run a task type of a skill, or an agent's loop over PROMPT.
+
+    KEY=VALUE is text unless the task's schema says otherwise, then JSON; KEY=@FILE is the file's
+    text; @FILE alone a JSON object; @@ stands for @.
+    """
+    if (options["prompt"] is None) == (options["task"] is None):
+        raise click.UsageError("Give a PROMPT or --task NAME.")
+    if options["prompt"] is not None and not options["prompt"].strip():
+        raise click.UsageError("The PROMPT is empty.")
+    run = run_async(_run(settings, options))
+    if options["as_json"]:
+        print_json(run)
+    else:
+        _print(run)
+    return EXIT_CODES.get(run["status"], 1)
+
+
+async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]:
+    from clawhive_core.cli.inputs import read_inputs
+    from clawhive_core.runs.requests import RunOptions
+    from clawhive_core.runs.tasks import find_task_type
+
+    def announce(request: RunRequest) -> None:
+        _announce(request, settings, as_json=options["as_json"])
+
+    chosen = RunOptions(
+        model=options["model"],
+        grants=options["grants"],
+        session=options["session"],
+        out=options["out"],
+        max_tool_rounds=options["max_tool_rounds"],
+        command=_command(settings, options),
+        on_start=announce,
+        on_signal=_relay(),
+    )
+    async with settings.hive() as hive:
+        if options["task"] is None:
+            run = await hive.run(options["prompt"], options=chosen)
+        else:
+            task_type = find_task_type(hive.skills, options["task"])[2]
+            given = read_inputs(options["inputs"], task_type.input_schema)
+            run = await hive.run(task=options["task"], input=given, options=chosen)
+        notes = hive.notes
+    for line in notes:
+        note(f"note: {line}")
+    return run
+
+
+def _relay() -> Callable[[Signal], None]:
+    """Show at once what a program says on its stderr; its stdout is the task's to use."""
+    from codecs import getincrementaldecoder
+
+    decoder = getincrementaldecoder("utf-8")("replace")
+
+    def show(signal: Signal) -> None:
+        if signal.kind != "output" or signal.stream != "stderr":
+            return
+        text = decoder.decode(signal.data)
+        shown = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+        click.echo(shown, nl=False, err=True)
+
+    return show
+
+
+def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None:
+    allow, ask, deny = request.scope.rules.counts()
+    note(f"policy: {allow} allowed, {ask} ask, {deny} denied")
+    if settings.verbose:
+        for grant in request.grants:
+            note(f"  {grant.mode:5} {grant.capability}  ({grant.issuer})")
+    if not as_json:
+        note(f"run {short(request.scope.run_id)}: {request.title}")
+
+
+def _print(run: Mapping[str, Any]) -> None:
+    import json
+
+    output = run["output"]
+    if isinstance(output, str):
+        click.echo(output, nl=bool(output) and not output.endswith("\n"))
+    elif output is not None:
+        click.echo(json.dumps(output, ensure_ascii=False, indent=2))
+    _print_refusals(run)
+    for artifact in run["artifacts"]:
+        note(f"  {artifact['path']}  {artifact['bytes']} bytes")
+    if run["artifacts"]:
+        note(f"files: {run['artifacts_dir']}")
+    if run["error"] is not None:
+        _print_failure(run)
+    note(f"{run['status']}: clawhive runs show {short(run['run_id'])}")
+
+
+def _print_refusals(run: Mapping[str, Any]) -> None:
+    for step in run["steps"]:
+        for invocation in step["invocations"]:
+            if invocation["status"] == "refused":
+                error = invocation["error"]
+                note(f"refused: {invocation['tool']}: {error['message']}")
+                if (line := next_line(error)) is not None:
+                    note(f"  fix: {line}")
+
+
+def _print_failure(run: Mapping[str, Any]) -> None:
+    error = run["error"]
+    step = error.get("step")
+    place = None if step is None else f"step {step}"
+    print_error(
+        ClawHiveError(error["message"], code=error["code"], place=place, fix=next_line(error)),
+        as_json=False,
+    )
+
+
+_REPEATED = {
+    "task": "--task",
+    "inputs": "--input",
+    "model": "--model",
+    "max_tool_rounds": "--max-tool-rounds",
+    "out": "--out",
+    "session": "--session",
+    "grants": "--grant",
+}
+
+
+def _command(settings: Settings, options: Mapping[str, Any]) -> str:
+    """Return the command line so far, for refusals to extend."""
+    import shlex
+
+    words = [*settings.command(), "run"]
+    if options["prompt"] is not None:
+        words.append(options["prompt"])
+    for name, flag in _REPEATED.items():
+        value = options[name]
+        for each in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - options are untyped
+            if each is not None:
+                words += [flag, str(each)]  # pyright: ignore[reportUnknownArgumentType] - as above
+    return shlex.join(words)

@@ -1,0 +1,132 @@
+"""`clawhive runs`: look at runs and repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from clawhive_core.cli.output import next_line, note, print_json, short, table
+from clawhive_core.cli.settings import Settings, run_async
+
+
+@click.group(epilog="Example: clawhive runs show last")
+def command() -> None:
+    """Look at runs and repeat them. RUN is an id, a unique part of its start, or `last`."""
+
+
+@command.command("list", epilog="Example: clawhive runs list --limit 5")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def list_(settings: Settings, limit: int, *, as_json: bool) -> None:
+    """List the newest runs."""
+    from clawhive_core.runs.ownership import recover
+    from clawhive_core.runs.view import list_runs
+
+    runs: list[dict[str, Any]] = []
+    if settings.has_log():
+        log = settings.log()
+        recover(log)
+        runs = list_runs(log, limit)
+        log.close()
+    if as_json:
+        print_json({"schema": "runs/1", "runs": runs})
+        return
+    rows = [
+        (
+            short(run["run_id"]),
+            run["status"],
+            run["started_at"][:19].replace("T", " "),
+            run["title"],
+        )
+        for run in runs
+    ]
+    click.echo(table(rows, ("RUN", "STATUS", "STARTED", "TITLE")))
+
+
+@command.command(epilog="Example: clawhive runs show last --json")
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, run: str, *, as_json: bool) -> None:
+    """Print a run step by step."""
+    from clawhive_core.runs.ownership import recover
+    from clawhive_core.runs.view import find_run, run_json
+
+    log = settings.log()
+    recover(log)
+    value = run_json(log, find_run(log, run))
+    log.close()
+    if as_json:
+        print_json(value)
+    else:
+        _print(value)
+
+
+@command.command(epilog="Example: clawhive runs replay last")
+@click.argument("run")
+@click.option(
+    "--mode",
+    type=click.Choice(["exact"]),
+    default="exact",
+    show_default=True,
+    help="What is repeated on the recorded answers.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def replay(settings: Settings, run: str, mode: str, *, as_json: bool) -> int:
+    """Repeat a run on its recorded answers; exit 1 at the first difference."""
+    settings.log().close()
+
+    async def repeat() -> Any:
+        async with settings.hive() as hive:
+            return await hive.replay(run, mode)
+
+    report = run_async(repeat())
+    if as_json:
+        print_json(report.to_dict())
+    elif report.difference is not None:
+        click.echo(f"run {short(report.run_id)}: {report.difference.message}")
+    else:
+        end = "" if report.complete else "; its record ends there, unfinished"
+        click.echo(f"run {short(report.run_id)}: no difference in {report.compared} events{end}")
+    return 0 if report.ok else 1
+
+
+def _print(run: Mapping[str, Any]) -> None:
+    click.echo(f"run      {run['run_id']}  {run['status']}")
+    click.echo(f"task     {run['title']}")
+    click.echo(f"started  {run['started_at']}   ended  {run['ended_at'] or '-'}")
+    if run["artifacts"]:
+        click.echo(f"files    {run['artifacts_dir']}")
+    for number, step in enumerate(run["steps"], 1):
+        _print_step(number, step)
+    if run["error"] is not None:
+        click.echo(f"error    {run['error']['code']}: {run['error']['message']}")
+        if (line := next_line(run["error"])) is not None:
+            click.echo(f"fix      {line}")
+    for artifact in run["artifacts"]:
+        click.echo(f"file     {artifact['path']}  {artifact['bytes']} bytes")
+    used = run["usage"]
+    if used["input_tokens"] is not None:
+        note(f"tokens   {used['input_tokens']} in, {used['output_tokens']} out")
+
+
+def _print_step(number: int, step: Mapping[str, Any]) -> None:
+    label = f" ({step['label']})" if step["label"] else ""
+    facts = " ".join(str(each) for each in (step["provider_id"], step["capability_level"]) if each)
+    click.echo(f"{number:3}. {step['status']:10} {step['name']}{label}  {facts}")
+    for invocation in step["invocations"]:
+        if invocation["requested_capabilities"]:
+            needs = ", ".join(invocation["requested_capabilities"])
+            click.echo(f"     needs   {needs} -> {invocation['decision']}")
+    if step["input_preview"]:
+        click.echo(f"     input   {step['input_preview']}")
+    if step["output_preview"]:
+        click.echo(f"     output  {step['output_preview']}")
+    if step["error"] is not None:
+        click.echo(f"     error   {step['error']['code']}: {step['error']['message']}")
+        if (line := next_line(step["error"])) is not None:
+            click.echo(f"     next    {line}")

@@ -1,0 +1,140 @@
+"""What the options before the command say, and what is opened from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from clawhive_core.errors import UnknownId
+
+if TYPE_CHECKING:
+    from clawhive_core.config import Config
+    from clawhive_core.events.log import EventLog
+    from clawhive_core.hive import Hive
+    from clawhive_core.plugins.manager import PluginManager
+
+T = TypeVar("T")
+
+_FORCED = 3
+"""The Ctrl-C that no longer waits for the end of what is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options that every command shares."""
+
+    root: str | None = None
+    no_plugins: str | None = None
+    """`*` for all, else ids joined by commas."""
+    strict: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The configuration values that these options stand for."""
+        flags: dict[str, Any] = {}
+        if self.no_plugins not in {None, "*"}:
+            flags["plugins.disabled"] = [each for each in str(self.no_plugins).split(",") if each]
+        if self.strict:
+            flags["plugins.strict"] = True
+        return flags
+
+    def command(self) -> list[str]:
+        """Return the start of a command line that opens the same project in the same way."""
+        words = ["clawhive"]
+        if self.root is not None:
+            words += ["--root", self.root]
+        if self.no_plugins is not None:
+            words += [
+                "--no-plugins" if self.no_plugins == "*" else f"--no-plugins={self.no_plugins}"
+            ]
+        return words
+
+    def config(self) -> Config:
+        """Return the project's configuration."""
+        from clawhive_core.config.opening import open_config
+
+        return open_config(self.root, self.flags, os.environ)
+
+    def has_log(self) -> bool:
+        """Whether anything was ever recorded in this project; looking makes no log."""
+        return not _is_missing(self.config().root / ".clawhive" / "hive.db")
+
+    def log(self) -> EventLog:
+        """Open the project's log, without plugins or tools.
+
+        Raises:
+            UnknownId: There is none yet: a command that reads makes none.
+        """
+        from clawhive_core.hive import open_log
+
+        config = self.config()
+        if _is_missing(config.root / ".clawhive" / "hive.db"):
+            raise UnknownId(
+                "no run is recorded here",
+                place=str(config.root),
+                fix="go to the project's folder, or name it: clawhive --root DIR ...",
+            )
+        return open_log(config)
+
+    def hive(self) -> AbstractAsyncContextManager[Hive]:
+        """Open the project."""
+        from clawhive_core.hive import Hive
+
+        return Hive.open(self.root, flags=self.flags, plugins=self.load_plugins)
+
+    def plugins(self) -> PluginManager:
+        """Return the installed plugins, imported by nobody."""
+        return self.load_plugins(self.config(), os.environ)
+
+    def load_plugins(self, config: Config, env: Mapping[str, str]) -> PluginManager:
+        """Return the installed plugins as configuration and options switch them."""
+        from clawhive_core.plugins.configured import open_plugins
+
+        return open_plugins(config, env, none=self.no_plugins == "*")
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; Ctrl-C and SIGTERM cancel it and are then raised."""
+    import asyncio
+    import signal
+
+    async def supervised() -> T:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+        asked = 0
+
+        def stop() -> None:
+            # A second cancellation would break off the record of the first.
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                task.cancel()
+            elif asked >= _FORCED:
+                os._exit(130)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop)
+        return await task
+
+    try:
+        return asyncio.run(supervised())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether a file is surely not there; one that cannot be looked at is opened and reported."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,235 @@
+"""`clawhive tools`: the catalog, and calls of single tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
+from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import ClawHiveError, InvalidInput, UnknownId
+
+if TYPE_CHECKING:
+    from clawhive_core.catalog.catalog import Catalog
+    from clawhive_core.execution.door import Outcome
+    from clawhive_core.model.tools import ToolMeta, ToolResult
+
+
+@click.group(epilog='Example: clawhive tools call file.list --args \'{"path": "."}\'')
+def command() -> None:
+    """List, show and call tools."""
+
+
+@command.command("list", epilog="Example: clawhive tools list --all")
+@click.option("--all", "everything", is_flag=True, help="Also shadowed and dropped tools.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
+    """List the catalog."""
+    catalog = run_async(_catalog(settings))
+    tools = [tool.meta for tool in catalog]
+    if as_json:
+        print_json(_listing(catalog, everything=everything))
+        return
+    rows = [
+        (meta.name, meta.provider_id, meta.capability_level, meta.risk, _first_line(meta))
+        for meta in tools
+    ]
+    click.echo(table(rows, ("TOOL", "PROVIDER", "LEVEL", "RISK", "DESCRIPTION")))
+    if everything:
+        for shadow in catalog.shadowed:
+            click.echo(f"shadowed: {shadow.name} of {shadow.provider_id}: {shadow.reason}")
+        for drop in catalog.dropped:
+            click.echo(f"dropped: {drop.name} of {drop.provider_id}: {drop.reason}")
+
+
+@command.command(epilog="Example: clawhive tools show web.search")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, name: str, *, as_json: bool) -> None:
+    """Show one tool: its schema, rights and risk, and why its provider serves it."""
+    catalog = run_async(_catalog(settings))
+    tool = catalog.find(name)
+    if tool is None:
+        raise UnknownId(f"there is no tool `{name}`", place=name, fix=_suggest(name, catalog))
+    facts = _tool(tool.meta, catalog)
+    if as_json:
+        print_json({"schema": "tool/1", "tool": facts})
+    else:
+        _print_tool(facts)
+
+
+@command.command(epilog='Example: clawhive tools call file.read --args \'{"path": "README.md"}\'')
+@click.argument("name")
+@click.option("--args", "arguments", default="{}", metavar="JSON", help="The input, as JSON.")
+@click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this call a right.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def call(
+    settings: Settings, name: str, arguments: str, grants: tuple[str, ...], *, as_json: bool
+) -> int:
+    """Call one tool through the executor, as a run of its own."""
+    run_id, outcome = run_async(_call(settings, name, _json(arguments), grants))
+    return _print_outcome(run_id, outcome, as_json=as_json)
+
+
+async def _catalog(settings: Settings) -> Catalog:
+    async with settings.hive() as hive:
+        for line in hive.notes:
+            note(f"note: {line}")
+        return hive.catalog.current
+
+
+async def _call(
+    settings: Settings, name: str, arguments: Mapping[str, Any], grants: tuple[str, ...]
+) -> tuple[str, Outcome]:
+    import shlex
+
+    from clawhive_core.model.canonical import canonical_text
+    from clawhive_core.runs.requests import RunOptions
+
+    words = shlex.join(
+        [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
+        + [word for grant in grants for word in ("--grant", grant)]
+    )
+    async with settings.hive() as hive:
+        return await hive.call(name, arguments, RunOptions(grants=grants, command=words))
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"--args is no JSON: {error}", place="--args", fix='--args \'{"name": "value"}\''
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidInput("--args is no JSON object", place="--args", fix="--args '{}'")
+    return value  # pyright: ignore[reportUnknownVariableType] - JSON objects have text keys
+
+
+def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
+    from clawhive_core.model.refusal import Refusal
+
+    if isinstance(outcome, Refusal):
+        if as_json:
+            print_json({"schema": "refusal/1", "run_id": run_id, **outcome.to_dict()})
+        else:
+            print_error(_as_error(outcome.to_dict()), as_json=False)
+        return 1
+    if as_json:
+        print_json(
+            {
+                "schema": "tool-result/1",
+                "run_id": run_id,
+                "tool_call_id": outcome.tool_call_id,
+                "output": outcome.output,
+                "is_error": outcome.is_error,
+                "structured": outcome.structured,
+                "artifacts": [each.to_dict() for each in outcome.artifacts],
+            }
+        )
+    else:
+        _print_result(outcome)
+        note(f"clawhive runs show {short(run_id)}")
+    return 1 if outcome.is_error else 0
+
+
+def _print_result(result: ToolResult) -> None:
+    value = result.structured
+    if result.is_error and isinstance(value, dict) and isinstance(value.get("error"), str):  # pyright: ignore[reportUnknownMemberType] - JSON
+        print_error(_as_error(value), as_json=False)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    else:
+        click.echo(result.output, err=result.is_error)
+
+
+def _as_error(value: Mapping[str, Any]) -> ClawHiveError:
+    """Return a refusal, or a tool's own failure, as the error that people read."""
+    step: Mapping[str, Any] = value.get("next") or {}
+    place: str | None = value.get("path") or next(iter(step.get("paths", ())), None)
+    return ClawHiveError(
+        value["message"], code=value["error"], place=place or None, fix=next_line(value)
+    )
+
+
+def _listing(catalog: Catalog, *, everything: bool) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "schema": "tools/1",
+        "revision": catalog.revision,
+        "tools": [_summary(tool.meta) for tool in catalog],
+    }
+    if everything:
+        value["shadowed"] = [
+            {"name": s.name, "provider_id": s.provider_id, "winner": s.winner, "reason": s.reason}
+            for s in catalog.shadowed
+        ]
+        value["dropped"] = [
+            {"name": d.name, "provider_id": d.provider_id, "reason": d.reason}
+            for d in catalog.dropped
+        ]
+    return value
+
+
+def _summary(meta: ToolMeta) -> dict[str, Any]:
+    return {
+        "name": meta.name,
+        "provider_id": meta.provider_id,
+        "category": meta.category,
+        "capability_level": meta.capability_level,
+        "risk": meta.risk,
+        "requires_confirm": meta.requires_confirm,
+        "description": meta.description,
+    }
+
+
+def _tool(meta: ToolMeta, catalog: Catalog) -> dict[str, Any]:
+    return {
+        **_summary(meta),
+        "aliases": list(meta.aliases),
+        "keywords": list(meta.keywords),
+        "input_schema": meta.input_schema,
+        "output_schema": meta.output_schema,
+        "effects": meta.effects,
+        "sinks": list(meta.sinks),
+        "side_effects": meta.side_effects,
+        "idempotent": meta.idempotent,
+        "timeout_ms": meta.timeout_ms,
+        "contract_hash": meta.contract_hash,
+        "text_hash": meta.text_hash,
+        "why": catalog.reasons.get(meta.name, f"only `{meta.provider_id}` offers it"),
+        "shadowed": [
+            {"provider_id": each.provider_id, "reason": each.reason}
+            for each in catalog.shadowed
+            if each.name == meta.name
+        ],
+    }
+
+
+def _print_tool(tool: Mapping[str, Any]) -> None:
+    import json
+
+    click.echo(f"{tool['name']}  {tool['provider_id']}  {tool['capability_level']}  {tool['risk']}")
+    click.echo(tool["description"])
+    for argument, effect in tool["effects"].items():
+        click.echo(f"needs:    {effect}" + (f" of `{argument}`" if argument else ""))
+    click.echo(f"served:   {tool['why']}")
+    for shadow in tool["shadowed"]:
+        click.echo(f"shadowed: {shadow['provider_id']}: {shadow['reason']}")
+    click.echo("input:    " + json.dumps(tool["input_schema"], indent=2, ensure_ascii=False))
+
+
+def _suggest(name: str, catalog: Catalog) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*catalog.tools, *catalog.aliases], n=1)
+    return f"did you mean `{close[0]}`?" if close else "clawhive tools list"
+
+
+def _first_line(meta: ToolMeta) -> str:
+    line = meta.description.partition("\n")[0]
+    return line if len(line) <= 60 else line[:59] + "…"  # noqa: PLR2004 - a column's width

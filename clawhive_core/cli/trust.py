@@ -1,0 +1,89 @@
+"""`clawhive trust`: let a project's configuration count in full, as it is now."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.settings import Settings
+from clawhive_core.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.config import Config
+
+
+@click.group(invoke_without_command=True, epilog="Example: clawhive trust")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; never asks.")
+@click.pass_context
+def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
+    """Trust this project's configuration file, as it is now; a change ends it."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from clawhive_core.config import refuse_inside_run, trust_project
+
+    settings = ctx.find_object(Settings) or Settings()
+    refuse_inside_run(os.environ)
+    config = settings.config()
+    if config.project_file is None:
+        raise ConfigError(
+            "this project has no configuration file",
+            place=str(config.root),
+            fix="there is nothing to trust until it has one",
+        )
+    for key in config.ignored:
+        note(f"would count: {key}")
+    if as_json and not yes:
+        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    if not yes:
+        click.confirm(f"Trust {config.project_file} as it is now?", abort=True, err=True)
+    trusted = trust_project(config.project_file, user_dir=config.user_dir, env=os.environ)
+    if as_json:
+        _print_json(config)
+    else:
+        click.echo(f"trusted: {trusted.path}")
+
+
+@command.command(epilog="Example: clawhive trust show")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, *, as_json: bool) -> None:
+    """List the files that are trusted."""
+    from clawhive_core.config import list_trust
+
+    if as_json:
+        _print_json(settings.config())
+        return
+    for entry in list_trust(settings.config().user_dir).entries:
+        click.echo(f"{entry.path}  since {entry.trusted_at}")
+
+
+@command.command(epilog="Example: clawhive trust revoke")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def revoke(settings: Settings, *, as_json: bool) -> int:
+    """Trust this project's file no longer."""
+    from clawhive_core.config import revoke_trust
+
+    config = settings.config()
+    file = config.project_file or config.root / "clawhive.toml"
+    done = revoke_trust(file, user_dir=config.user_dir, env=os.environ)
+    if as_json:
+        _print_json(config)
+    else:
+        click.echo(f"no longer trusted: {file}" if done else f"was not trusted: {file}")
+    return 0
+
+
+def _print_json(config: Config) -> None:
+    """Print the files that are trusted now, by whichever command made it so."""
+    from clawhive_core.config import list_trust
+
+    files = [
+        {"path": str(entry.path), "trusted_at": entry.trusted_at}
+        for entry in list_trust(config.user_dir).entries
+    ]
+    print_json({"schema": "trust/1", "files": files})

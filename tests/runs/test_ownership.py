@@ -1,0 +1,146 @@
+"""Who owns a run, and what becomes of it without its owner."""
+
+import os
+import time
+
+import anyio
+import pytest
+
+from clawhive_core.errors import RunBusy
+from clawhive_core.runs.ownership import STALE_SECONDS, Owner, beat, claim, recover
+from clawhive_core.runs.view import run_json
+from clawhive_core.testing import memory_hive
+
+RUN = "run_0123456789abcdef"
+
+
+@pytest.fixture
+async def hive():
+    async with memory_hive() as opened:
+        yield opened
+
+
+def put_owner(hive, owner, heartbeat=None):
+    def insert(connection):
+        connection.execute(
+            "INSERT OR REPLACE INTO run_owners VALUES(?, ?, ?, ?, ?, 0)",
+            (RUN, owner.host, owner.pid, owner.process_start, heartbeat or time.time()),
+        )
+
+    hive.log.append_now(within=insert)
+
+
+def owner_rows(hive):
+    return [tuple(row) for row in hive.log.read("SELECT run_id, pid FROM run_owners")]
+
+
+def alive_other():
+    """Return a living process that is not this one."""
+    from clawhive_core.runs.ownership import _process_start
+
+    return Owner(Owner.me().host, os.getppid(), _process_start(os.getppid()))
+
+
+async def test_a_running_tool_sees_its_runs_owner_row_with_a_heartbeat(tools):
+    def look(input, ctx):
+        rows = hive.log.read("SELECT run_id, pid, heartbeat FROM run_owners")
+        return [list(row) for row in rows]
+
+    tools.add("test.look", look)
+    async with memory_hive(providers=[tools]) as hive:
+        run_id, outcome = await hive.call("test.look", {})
+        ((owned, pid, heartbeat),) = outcome.structured
+        assert (owned, pid) == (run_id, os.getpid())
+        assert heartbeat > 0
+        assert owner_rows(hive) == []
+
+
+async def test_a_beat_renews_the_heartbeat(hive):
+    put_owner(hive, Owner.me(), heartbeat=1.0)
+    with anyio.move_on_after(5) as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(beat, hive.log, RUN, 0.001)
+            while hive.log.read("SELECT heartbeat FROM run_owners")[0][0] == 1.0:
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    assert not scope.cancelled_caught
+
+
+async def test_a_run_of_a_living_process_cannot_be_taken(hive):
+    put_owner(hive, alive_other())
+    with pytest.raises(RunBusy) as caught:
+        await hive.log.append(within=claim(RUN, Owner.me()))
+    assert caught.value.code == "run_busy"
+    assert str(os.getppid()) in caught.value.message
+    assert owner_rows(hive) == [(RUN, os.getppid())]
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        Owner(Owner.me().host, os.getpid(), "1"),
+        Owner(Owner.me().host, 2**22 - 1, "1"),
+        Owner("elsewhere/x/y", 1, "1"),
+    ],
+    ids=["a reused id", "a gone process", "another machine, silent for long"],
+)
+async def test_a_run_of_a_dead_process_can_be_taken(hive, owner):
+    put_owner(hive, owner, heartbeat=time.time() - STALE_SECONDS - 1)
+    await hive.log.append(within=claim(RUN, Owner.me()))
+    assert owner_rows(hive) == [(RUN, os.getpid())]
+
+
+async def test_an_owner_on_another_machine_lives_by_its_heartbeat(hive):
+    put_owner(hive, Owner("elsewhere/x/y", 1, "1"))
+    with pytest.raises(RunBusy):
+        await hive.log.append(within=claim(RUN, Owner.me()))
+
+
+async def test_a_claim_by_the_same_process_is_no_conflict(hive):
+    put_owner(hive, Owner.me())
+    await hive.log.append(within=claim(RUN, Owner.me()))
+
+
+async def left_behind(hive, tools_called=None):
+    """Start a run and leave it as a process would that died."""
+    from clawhive_core.model.ids import new_id
+    from clawhive_core.model.runs import Task
+
+    request = hive._requests.assemble(Task(new_id("task"), prompt="x"), options(), title="x")
+    await hive._orchestrator.start(request)
+    return request.scope.run_id
+
+
+def options():
+    from clawhive_core.runs.requests import RunOptions
+
+    return RunOptions()
+
+
+async def test_a_run_without_a_living_owner_is_interrupted_once(hive):
+    run_id = await left_behind(hive)
+    assert recover(hive.log) == []
+
+    def bury(connection):
+        connection.execute("UPDATE run_owners SET process_start = 'before'")
+
+    hive.log.append_now(within=bury)
+    assert recover(hive.log) == [run_id]
+    assert recover(hive.log) == []
+    assert run_json(hive.log, run_id)["status"] == "interrupted"
+    assert owner_rows(hive) == []
+    kinds = [stored.event.kind for stored in hive.log.events(run_id=run_id)]
+    assert kinds.count("run.status") == 1
+
+
+async def test_a_run_whose_owner_row_is_gone_is_interrupted(hive):
+    run_id = await left_behind(hive)
+    hive.log.append_now(within=lambda connection: connection.execute("DELETE FROM run_owners"))
+    assert recover(hive.log) == [run_id]
+
+
+async def test_ended_runs_are_left_alone(tools):
+    async with memory_hive(providers=[tools]) as hive:
+        run_id, _ = await hive.call("test.echo", {})
+        assert recover(hive.log) == []
+        assert run_json(hive.log, run_id)["status"] == "succeeded"
