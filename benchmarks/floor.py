@@ -1,0 +1,171 @@
+"""The smallest honest executor: what `floor_door.py` measures ours against.
+
+Honest means: it validates, resolves the path, and binds what it did to a digest of the arguments;
+the intent is committed before the call and the end before the answer, so that a killed process
+leaves no answer without its row; each row holds the minimum that an audit asks for (the fields of
+requirement C6); rows are chained through one writer thread, and several processes may write the
+same file, so the chain's tip is read inside the transaction. Nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID253 - a script's part, which nothing else imports
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+FILE = "docs/page.md"
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1},
+        "limit": {"type": "integer", "minimum": 1, "default": 65536},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+def read(path: str) -> str:
+    """Return a file's text: the tool, the same for both."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        return os.read(handle, 65536).decode()
+    finally:
+        os.close(handle)
+
+
+@dataclass(slots=True)
+class FloorLog:
+    """Chained rows into SQLite: one writer thread, one transaction a queue."""
+
+    path: Path
+    queue: deque[tuple[str, asyncio.Future[None]]] = field(default_factory=deque)
+    bell: SimpleQueue[str] = field(default_factory=SimpleQueue)
+    thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Start the writer."""
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    async def append(self, row: str) -> None:
+        """Return when the row is committed."""
+        done = asyncio.get_running_loop().create_future()
+        self.queue.append((row, done))
+        self.bell.put("now")
+        await done
+
+    def close(self) -> None:
+        """Commit what is queued and end the thread."""
+        self.bell.put("close")
+        if self.thread is not None:
+            self.thread.join()
+
+    def run(self) -> None:
+        """Commit what is queued, again and again, until closed."""
+        connection = sqlite3.connect(self.path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(
+            "CREATE TABLE events(seq INTEGER PRIMARY KEY, body TEXT, prev TEXT, hash TEXT)"
+        )
+        going = True
+        while going:
+            going = self.bell.get() != "close"
+            self.commit(connection)
+        connection.close()
+
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """Write all that is queued in one transaction and wake who waits."""
+        if not self.queue:
+            return
+        waiting: list[asyncio.Future[None]] = []
+        rows: list[tuple[int, str, str, str]] = []
+        connection.execute("BEGIN IMMEDIATE")
+        tip = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+        seq, prev = tip.fetchone() or (0, "0" * 64)
+        while self.queue:
+            body, done = self.queue.popleft()
+            seq += 1
+            digest = hashlib.sha256(f"{seq},{body},{prev}".encode()).hexdigest()
+            rows.append((seq, body, prev, digest))
+            prev = digest
+            waiting.append(done)
+        connection.executemany("INSERT INTO events VALUES(?, ?, ?, ?)", rows)
+        connection.execute("COMMIT")
+        waiting[0].get_loop().call_soon_threadsafe(settle, waiting)
+
+
+def now() -> str:
+    """Return the time as rows hold it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def settle(waiting: list[asyncio.Future[None]]) -> None:
+    """Wake those whose rows are committed."""
+    for done in waiting:
+        if not done.done():
+            done.set_result(None)
+
+
+class Floor:
+    """The smallest honest executor."""
+
+    def __init__(self, root: Path, log: FloorLog) -> None:
+        import jsonschema_rs
+
+        self.root = str(root)
+        self.log = log
+        self.validator = jsonschema_rs.validator_for(dict(SCHEMA))
+        self.encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+    def checked(self, given: Mapping[str, Any]) -> tuple[str, str]:
+        """Validate the input; return the real path and the digest of the arguments."""
+        if not self.validator.is_valid(given):
+            raise ValueError("the input is invalid")
+        real = os.path.realpath(f"{self.root}/{given['path']}")
+        if not real.startswith(self.root):
+            raise PermissionError(real)
+        return real, hashlib.sha256(self.encode(given).encode()).hexdigest()
+
+    async def call(self, number: int) -> str:
+        """Make one call."""
+        given = {"path": FILE, "limit": 4096}
+        real, digest = self.checked(given)
+        step = f"run_0123456789abcdef/r{number}"
+        capability = f"fs.read:{real}"
+        intent = {
+            "trace_id": "trace_0123456789abcdef",
+            "task_id": "task_0123456789abcdef",
+            "run_id": "run_0123456789abcdef",
+            "step_id": step,
+            "tool_call": {"id": f"call_{number}", "name": "file.read", "input": given},
+            "digest": digest,
+            "requested_capabilities": [capability],
+            "granted_capabilities": [capability],
+            "approval_required": False,
+            "approval_result": None,
+            "start_at": now(),
+            "status": "intended",
+        }
+        await self.log.append(self.encode(intent))
+        output = read(real)
+        end = {
+            "step_id": step,
+            "end_at": now(),
+            "status": "succeeded",
+            "error": None,
+            "output": output,
+        }
+        await self.log.append(self.encode(end))
+        return output

@@ -1,0 +1,342 @@
+"""Which guards of the core no test would miss.
+
+Run `python benchmarks/mutation.py [--room ROOM] [--sample N] [--smoke]`. In capabilities, policy,
+events and execution each guard (`if ...: raise` or `return`) is deleted or turned round, each
+comparison turned, each `and` and `or` swapped, each `not` dropped: one change at a time, in a copy
+of the checkout, on which the room's tests run. A mutant that no test notices survives and is
+printed with its place. Goal: at least 90 % are killed. Needs the development requirements.
+
+The tests that reach the changed lines run first, the quickest first; only for a mutant that they
+do not notice do the room's other tests run. A run that hangs counts as killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal
+
+from measure import ROOT, CannotRun, arguments, finish, start, table
+from mutants import Mutant, mutants_of
+
+GOAL = 0.9
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    "capabilities": ("tests/capabilities", "tests/policy"),
+    "policy": ("tests/policy", "tests/execution"),
+    "events": ("tests/events", "tests/audit"),
+    "execution": ("tests/execution", "tests/policy"),
+}
+"""Room to the folders whose tests answer for it, its own first."""
+SMOKE = ("capabilities", "words.py", "tests/capabilities/test_words.py")
+COPIED = ("clawhive_core", "plugins", "tests", "skills", "examples", "docs")
+FILES = ("pyproject.toml", "README.md", "LICENSE", "requirements-dev.txt")
+SHORTEST_TIMEOUT = 20.0
+TIMEOUT = 1000
+"""Stands for the exit code of a run that hangs."""
+MOST_FIRST = 80
+"""How many tests run first at most; a line that more tests reach is noticed by some of them."""
+PROFILE = """
+from hypothesis import HealthCheck, Phase, settings
+# A failure is all that is asked for: no shrinking, no explanation, no database, no chance.
+settings.register_profile(
+    "mutants", phases=[Phase.explicit, Phase.generate], database=None, derandomize=True,
+    suppress_health_check=list(HealthCheck), deadline=None,
+)
+settings.load_profile("mutants")
+"""
+
+Fate = Literal["killed", "timeout", "survived"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A room's tests, as they ran without any mutant."""
+
+    folders: tuple[str, ...]
+    seconds: float
+    reach: Mapping[tuple[str, int], frozenset[str]]
+    """File and line to the tests that run it."""
+    times: Mapping[str, float]
+    """Each test's seconds."""
+
+    def first(self, mutant: Mutant) -> list[str]:
+        """Return the tests that reach a mutant, the quickest first."""
+        found: set[str] = set()
+        for line in range(mutant.first, mutant.last + 1):
+            found |= self.reach.get((mutant.path, line), frozenset())
+        return sorted(found, key=lambda test: (self.times.get(test, 0.0), test))[:MOST_FIRST]
+
+
+class Copy:
+    """A copy of the checkout in which one file at a time is changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        skip = shutil.ignore_patterns("__pycache__", ".hypothesis", ".pytest_cache")
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name, ignore=skip)
+        for name in FILES:
+            if (ROOT / name).is_file():
+                shutil.copy2(ROOT / name, folder / name)
+        (folder / "mutant_profile.py").write_text(PROFILE, encoding="utf-8")
+        self.env = {
+            **{name: text for name, text in os.environ.items() if not name.startswith("CLAWHIVE")},
+            "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "plugins" / "builtin")]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        self._compile()
+        self._check()
+
+    def _compile(self) -> None:
+        """Write the bytecode of everything once; a changed file's is taken away."""
+        names = [str(self.folder / name) for name in ("clawhive_core", "plugins")]
+        compiling = [sys.executable, "-m", "compileall", "-q", *names]
+        subprocess.run(compiling, check=False, capture_output=True, env=self.env)
+
+    def _check(self) -> None:
+        """Make sure that tests import the copy and nothing else."""
+        asking = [sys.executable, "-c", "import clawhive_core; print(clawhive_core.__file__)"]
+        told = subprocess.run(
+            asking, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
+        )
+        if not told.stdout.startswith(str(self.folder)):
+            raise CannotRun(f"tests would not import the copy but {told.stdout or told.stderr}")
+
+    def pytest(self, targets: Sequence[str], *more: str, timeout: float) -> tuple[int, str]:
+        """Run tests and return pytest's exit code, or TIMEOUT, and its output."""
+        argv = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=line", "-x"]
+        argv += ["-p", "mutant_profile", "-p", "no:cacheprovider", *more, *targets]
+        process = subprocess.Popen(
+            argv,
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.communicate()
+            return TIMEOUT, ""
+        return process.returncode, output
+
+    def judge(self, mutant: Mutant, suite: Suite) -> Fate:
+        """Change the file, run the tests, put the file back."""
+        path = self.folder / mutant.path
+        original = path.read_bytes()
+        compiled = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"))
+        kept = [(each, each.read_bytes()) for each in compiled]
+        for each in compiled:
+            each.unlink()
+        stamp = path.stat()
+        path.write_bytes(mutant.changed)
+        try:
+            return self._run(mutant, suite)
+        finally:
+            path.write_bytes(original)
+            for each, data in kept:
+                each.write_bytes(data)
+            # The bytecode is valid for a source of the original's time.
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+    def _run(self, mutant: Mutant, suite: Suite) -> Fate:
+        timeout = max(SHORTEST_TIMEOUT, 3 * suite.seconds)
+        for targets in (suite.first(mutant), suite.folders):
+            if not targets:
+                continue
+            code, output = self.pytest(targets, timeout=timeout)
+            if code == TIMEOUT:
+                return "timeout"
+            # Below 0 a signal ended it, as a closed connection in use may.
+            if code < 0 or code in {1, 2, 3} or (code == 4 and "conftest" in output):
+                return "killed"
+            # With code 4 a chosen test is not there: its module may no longer be importable, or its
+            # name cannot be given on a command line. The folders decide.
+            if code not in {0, 4} or (code == 4 and targets is suite.folders):
+                raise CannotRun(f"pytest ended with {code} on {mutant.title}\n{output[-2000:]}")
+        return "survived"
+
+
+def survey(copy: Copy, room: str, folders: tuple[str, ...]) -> Suite:
+    """Run a room's tests once without a mutant, and note which test reaches which line.
+
+    Raises:
+        CannotRun: They fail as they are, or there are none.
+    """
+    folders = tuple(name for name in folders if (copy.folder / name).exists())
+    if not folders:
+        raise CannotRun(f"there are no tests for `{room}`")
+    code, output = copy.pytest(
+        folders,
+        f"--cov=clawhive_core.{room}",
+        "--cov-context=test",
+        "--cov-report=",
+        "--junit-xml=times.xml",
+        "-o",
+        "junit_family=xunit1",
+        timeout=600,
+    )
+    if code != 0:
+        raise CannotRun(f"the tests of `{room}` fail without any mutant\n{output[-3000:]}")
+    times = test_times(copy.folder / "times.xml")
+    return Suite(folders, sum(times.values()), reached(copy), times)
+
+
+def test_times(path: Path) -> dict[str, float]:
+    """Return each test's seconds, by its node id, from pytest's XML."""
+    found: dict[str, float] = {}
+    for case in ET.parse(path).iter("testcase"):
+        node = f"{case.get('file')}::{case.get('name')}"
+        found[node] = float(case.get("time") or 0)
+    return found
+
+
+def reached(copy: Copy) -> dict[tuple[str, int], frozenset[str]]:
+    """Return which tests run each line."""
+    from coverage import CoverageData
+
+    data = CoverageData(str(copy.folder / ".coverage"))
+    data.read()
+    found: dict[tuple[str, int], frozenset[str]] = {}
+    for name in data.measured_files():
+        relative = os.path.relpath(name, copy.folder)
+        for line, contexts in data.contexts_by_lineno(name).items():
+            tests = {context.rpartition("|")[0] for context in contexts}
+            found[relative, line] = frozenset(tests - {""})
+    return found
+
+
+def judge_all(
+    copies: Sequence[Copy], chosen: Sequence[Mutant], suite: Suite
+) -> Iterator[tuple[Mutant, Fate]]:
+    """Judge mutants, one in each copy at a time; yield them in their order as they are judged."""
+    free: SimpleQueue[Copy] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def judge(mutant: Mutant) -> tuple[Mutant, Fate]:
+        copy = free.get()
+        try:
+            return mutant, copy.judge(mutant, suite)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        yield from pool.map(judge, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is tried of a room."""
+
+    room: str
+    files: str
+    """The files that are changed, as a pattern below the room's folder."""
+    tests: tuple[str, ...]
+    sample: int | None
+    seed: int
+
+
+def check_control(copies: Sequence[Copy], mutant: Mutant, suite: Suite) -> None:
+    """Judge a change that changes nothing, in every copy.
+
+    Raises:
+        CannotRun: It is killed, so that no verdict could be believed.
+    """
+    unchanged = (copies[0].folder / mutant.path).read_bytes() + b"# nothing\n"
+    control = replace(mutant, kind="nothing", changed=unchanged)
+    for found, fate in judge_all(copies, [control] * len(copies), suite):
+        if fate != "survived":
+            raise CannotRun(f"tests fail in a copy although nothing is changed: {found.title}")
+
+
+def choose(plan: Plan, root: Path) -> tuple[list[Mutant], int]:
+    """Return a room's mutants, or a sample that a seed decides; and how many there are."""
+    files = sorted((root / "clawhive_core" / plan.room).glob(plan.files))
+    sample, seed = plan.sample, plan.seed
+    every = [mutant for path in files for mutant in mutants_of(root, path)]
+    if sample is None or sample >= len(every):
+        return every, len(every)
+    picked = random.Random(seed).sample(range(len(every)), sample)
+    return [every[index] for index in sorted(picked)], len(every)
+
+
+def report(room: str, judged: Iterator[tuple[Mutant, Fate]]) -> Counter[Fate]:
+    """Print who survived, as soon as it is known, and count."""
+    fates: Counter[Fate] = Counter()
+    for mutant, fate in judged:
+        fates[fate] += 1
+        if fate == "survived":
+            print(f"survived: {mutant.title}", flush=True)
+    print(f"{room}: {fates.total() - fates['survived']} of {fates.total()} killed", flush=True)
+    return fates
+
+
+def run_room(plan: Plan, copies: Sequence[Copy]) -> dict[str, float | int]:
+    """Judge one room's mutants."""
+    suite = survey(copies[0], plan.room, plan.tests)
+    chosen, total = choose(plan, copies[0].folder)
+    check_control(copies, chosen[0], suite)
+    begun = time.perf_counter()
+    fates = report(plan.room, judge_all(copies, chosen, suite))
+    seconds = (time.perf_counter() - begun) / max(1, len(chosen))
+    return {
+        "mutants": total,
+        "tried": fates.total(),
+        "killed": fates["killed"] + fates["timeout"],
+        "timeouts": fates["timeout"],
+        "seconds_each": round(seconds, 2),
+    }
+
+
+def main() -> None:
+    """Judge and print."""
+    options = arguments(
+        __doc__,
+        ("--room", {"choices": tuple(ROOMS), "action": "append", "help": "may be repeated"}),
+        ("--sample", {"type": int, "metavar": "N", "help": "N mutants of each room"}),
+        ("--seed", {"type": int, "default": 1}),
+        ("--jobs", {"type": int, "default": len(os.sched_getaffinity(0))}),
+    )
+    sample, seed = options.sample, options.seed
+    rooms = options.room or list(ROOMS)
+    plans = [Plan(room, "**/*.py", ROOMS[room], sample, seed) for room in rooms]
+    if options.smoke:
+        room, files, tests = SMOKE
+        plans = [Plan(room, files, (tests,), 5, seed)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folders = [folder / str(number) for number in range(max(1, options.jobs))]
+        with ThreadPoolExecutor(len(folders)) as pool:
+            copies = list(pool.map(Copy, folders))
+        figures = {plan.room: run_room(plan, copies) for plan in plans}
+    rows = [
+        (room, *(str(value) for value in each.values()), f"{each['killed'] / each['tried']:.1%}")
+        for room, each in figures.items()
+    ]
+    table(("room", "mutants", "tried", "killed", "timeouts", "s each", "share"), rows)
+    tried = sum(each["tried"] for each in figures.values())
+    share = sum(each["killed"] for each in figures.values()) / tried
+    print(f"killed: {share:.1%} (goal: {GOAL:.0%} or more)")
+    finish("mutation", {"seed": options.seed, "share_killed": round(share, 3), "rooms": figures})
+
+
+if __name__ == "__main__":
+    start(main)
