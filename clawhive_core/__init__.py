@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clawhive_core.model.version import VERSION as __version__
+from clawhive_core.model.version import VERSION as __version__  # noqa: N811 - the name that Python's tools look for
 
 if TYPE_CHECKING:
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from clawhive_core.plugins.tool import tool
     from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
     from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
-    from clawhive_core.protocols.context import Entry, InvokeContext, Workspace
+    from clawhive_core.protocols.context import Entry, InvokeContext, Stream, Workspace
     from clawhive_core.protocols.memory import Embedder, MemoryItem, MemoryStore
     from clawhive_core.protocols.planner import PlanContext, Planner
     from clawhive_core.protocols.provider import ToolProvider
     from clawhive_core.protocols.sandbox import (
+        Limit,
         SandboxCommand,
         SandboxEngine,
         SandboxLimits,
@@ -67,11 +68,12 @@ _HOMES = {
     "plugins.tool": ("tool",),
     "protocols.adapter": ("LlmAdapter", "StreamEvent"),
     "protocols.check": ("CheckResult", "PolicyCheck", "PolicyRequest"),
-    "protocols.context": ("Entry", "InvokeContext", "Workspace"),
+    "protocols.context": ("Entry", "InvokeContext", "Stream", "Workspace"),
     "protocols.memory": ("Embedder", "MemoryItem", "MemoryStore"),
     "protocols.planner": ("PlanContext", "Planner"),
     "protocols.provider": ("ToolProvider",),
     "protocols.sandbox": (
+        "Limit",
         "SandboxCommand",
         "SandboxEngine",
         "SandboxLimits",
@@ -96,6 +98,7 @@ __all__ = [
     "Hive",
     "HookContext",
     "InvokeContext",
+    "Limit",
     "LlmAdapter",
     "LlmMessage",
     "LlmRequest",
@@ -120,6 +123,7 @@ __all__ = [
     "SandboxUnavailable",
     "SkillSource",
     "StoredEvent",
+    "Stream",
     "StreamEvent",
     "Task",
     "TextBlock",

@@ -279,7 +279,8 @@ class Hive:
 
     async def _assemble(self) -> None:
         broker = _broker(self.config, _values(self.plugins, "clawhive_sandboxes"))
-        await self.catalog.add(*self.plugins.providers(), SandboxProvider(broker))
+        await self.catalog.add_foreign(*self.plugins.providers())
+        await self.catalog.add(SandboxProvider(broker))
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -303,7 +304,7 @@ class Hive:
     def _adapters(self) -> Mapping[str, LlmAdapter]:
         if self._known_adapters is None:
             adapters: Sequence[LlmAdapter] = _values(self.plugins, "clawhive_llm_adapters")
-            self._known_adapters = {adapter.name: adapter for adapter in adapters}
+            self._known_adapters = {adapter.name: adapter for adapter in reversed(adapters)}
         return self._known_adapters
 
     def _checks(self) -> Sequence[PolicyCheck]:

@@ -105,6 +105,7 @@ async def test_a_call_is_a_run_of_its_own_named_after_its_tool():
     assert tuple(row) == (run_id, "one.tool", "succeeded", "user:local")
 
 
+@pytest.mark.promise("P-048")
 async def test_a_session_answers_values_or_refusals_as_dicts():
     async with memory_hive(providers=[One()]) as hive:
         async with hive.session(principal="client:mcp/cursor") as session:
@@ -165,6 +166,7 @@ async def test_events_are_heard_as_they_are_committed():
 
 
 @pytest.mark.parametrize(("order", "winner"), [(["one", "two"], "one"), (["two", "one"], "two")])
+@pytest.mark.promise("P-031")
 async def test_the_preferred_order_decides_who_serves_a_name(order, winner):
     settings = {"tools.preferred_provider_order": order}
     providers = [One("any.tool", "one", "from one"), One("any.tool", "two", "from two")]
@@ -186,6 +188,7 @@ async def test_a_provider_that_cannot_list_its_tools_is_noted_and_the_rest_works
         assert any("broken" in note for note in hive.notes)
 
 
+@pytest.mark.promise("P-017")
 async def test_a_policy_check_is_asked_and_only_tightens():
     class Never:
         name = "never"
@@ -200,6 +203,7 @@ async def test_a_policy_check_is_asked_and_only_tightens():
     assert outcome.error == "denied"
 
 
+@pytest.mark.promise("P-017")
 async def test_a_policy_check_whose_plugin_failed_stops_every_effect(tmp_path, env):
     from clawhive_core.plugins.manager import PluginManager, PluginOptions
     from clawhive_core.plugins.record import PluginFailure, PluginRecord

@@ -53,9 +53,10 @@ def parameters(node):
     return len([name for name in names if name not in {"self", "cls"}]) + len(extra)
 
 
-def is_command(node):
-    """Whether click gives a function its parameters, one an option."""
-    return any("command(" in ast.unparse(each) for each in node.decorator_list)
+def is_filled_in(node):
+    """Whether its parameters are a command's options or a tool's schema, given by name."""
+    decorators = [ast.unparse(each) for each in node.decorator_list]
+    return any("command(" in each or each.split("(")[0] == "tool" for each in decorators)
 
 
 def test_no_function_is_longer_than_a_screen():
@@ -78,7 +79,7 @@ def test_functions_take_few_parameters():
     many = [
         place(path, node)
         for path, node in functions()
-        if parameters(node) > (7 if is_command(node) else MAX_PARAMETERS)
+        if parameters(node) > (7 if is_filled_in(node) else MAX_PARAMETERS)
     ]
     assert many == []
 
@@ -102,29 +103,37 @@ def test_no_room_imports_the_public_names():
 
 
 def test_plugins_of_this_repository_import_public_names_only():
-    names = ("clawhive_core", "clawhive_core.testing")
     guilty = [
         place(path, node)
         for path, tree in TREES.items()
         if path.is_relative_to(ROOT / "plugins")
-        for node in ast.walk(tree)
+        for node in ast.walk(without_type_checking(tree))
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").split(".")[0] == "clawhive_core"
         and not (node.module or "").startswith("clawhive_core.testing")
-        and node.module not in names
+        and node.module != "clawhive_core"
     ]
     assert guilty == []
 
 
+def without_type_checking(tree):
+    body = [
+        each
+        for each in tree.body
+        if not (isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING")
+    ]
+    return ast.Module(body, [])
+
+
 def test_a_broad_except_has_a_reason_beside_it():
-    """A handler that only undoes something and raises again needs none."""
+    """One that may raise it again needs none."""
     guilty = []
     for path, tree in TREES.items():
         lines = TEXTS[path].splitlines()
         for node in ast.walk(tree):
             if not isinstance(node, ast.ExceptHandler) or not is_broad(node):
                 continue
-            raises = any(isinstance(each, ast.Raise) for each in node.body)
+            raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
             around = "\n".join(lines[node.lineno - 2 : node.body[0].lineno])
             if not raises and re.search(r"#.*\w+ \w+ \w+", around) is None:
                 guilty.append(place(path, node))
@@ -202,7 +211,7 @@ def test_the_development_requirements_hold_what_the_tests_import():
     listed = requirements() | {
         re.split(r"[<>=~! ]", each)[0].lower() for each in PROJECT["project"]["dependencies"]
     }
-    homes = {"yaml": "pyyaml", "pytest_timeout": "pytest-timeout", "xdist": "pytest-xdist"}
+    homes = {"yaml": "pyyaml", "typing_extensions": "pydantic"}
     own = {"tests", "benchmarks", "clawhive_core", "clawhive_builtin"}
     missing = {}
     for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/**/*.py")):

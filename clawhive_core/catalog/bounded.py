@@ -63,13 +63,20 @@ class Bounded(Generic[T]):
             Escaped: The work raised SystemExit, a group of such, or cancelled itself.
             KeyboardInterrupt: The work raised it; here it hits only the caller.
         """
-        import asyncio
+        from asyncio import CancelledError, get_running_loop
 
+        # A future of our own where `asyncio.wait` would do: every call passes here.
+        loop = get_running_loop()
+        ended = loop.create_future()
+        self._task.add_done_callback(lambda _: _settle(ended))
+        timer = loop.call_later(max(0.0, seconds), _settle, ended)
         try:
-            await asyncio.wait((self._task,), timeout=max(0.0, seconds))
-        except asyncio.CancelledError:
+            await ended
+        except CancelledError:
             await self._stop()
             raise
+        finally:
+            timer.cancel()
         if not self._task.done():
             await self._stop()
             raise Overdue("abandoned" if self.abandoned else "stopped")
@@ -117,6 +124,11 @@ async def _contained(work: Awaitable[T]) -> T:
         raise
     except BaseException as error:
         raise Escaped(error) from error
+
+
+def _settle(ended: Any) -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
 def _forget(task: Any) -> None:

@@ -16,6 +16,8 @@ from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
 _KEPT_REVISIONS = 64
+RESERVED = frozenset({"core", "sandbox", "local"})
+"""Provider ids of ClawHive's own tools; those of skills start with `skill_`."""
 
 
 class CatalogStore:
@@ -46,6 +48,14 @@ class CatalogStore:
         self._providers: list[ToolProvider] = []
         self._listings: dict[int, Sequence[ToolMeta]] = {}
         self._contracts: dict[str, Any] = {}
+
+    async def add_foreign(self, *providers: ToolProvider) -> Catalog:
+        """Register providers of plugins; none may stand under a name of ClawHive's own."""
+        good = [provider for provider in providers if not _is_reserved(_name_of(provider))]
+        for provider in providers:
+            if provider not in good:
+                self._note(f"a plugin's provider calls itself `{_name_of(provider)}`: reserved")
+        return await self.add(*good)
 
     async def add(self, *providers: ToolProvider) -> Catalog:
         """Register providers, list their tools at the same time and assemble a new revision.
@@ -126,6 +136,10 @@ async def _listing(provider: ToolProvider) -> list[ToolMeta]:
 
 async def _closing(provider: ToolProvider) -> None:
     await provider.close()
+
+
+def _is_reserved(name: str) -> bool:
+    return name in RESERVED or name.startswith("skill_")
 
 
 def _name_of(provider: ToolProvider) -> str:

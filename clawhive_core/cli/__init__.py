@@ -13,7 +13,7 @@ import click
 
 from clawhive_core.cli.lazy import Lazy, LazyGroup
 from clawhive_core.cli.output import print_error, wants_json
-from clawhive_core.cli.settings import Settings
+from clawhive_core.cli.settings import Settings, left_behind
 from clawhive_core.cli.shared import shared_options
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.version import VERSION
@@ -91,12 +91,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
-    except Exception as error:
+    except Exception as error:  # the last boundary: a person gets a sentence, not a traceback
         if debug:
             raise
         print_error(_unexpected(error), as_json=as_json)
         code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+    status = code if isinstance(code, int) else 0
+    if left_behind and arguments is None:  # the process is ours to end only as the command itself
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _usage(error: click.ClickException, *, as_json: bool) -> int:

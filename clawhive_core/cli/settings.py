@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from clawhive_core.errors import UnknownId
 
 if TYPE_CHECKING:
+    import asyncio
+
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
     from clawhive_core.hive import Hive
@@ -21,6 +23,8 @@ T = TypeVar("T")
 
 _FORCED = 3
 """The Ctrl-C that no longer waits for the end of what is being written."""
+_GRACE_SECONDS = 2.0
+"""How long what a run abandoned gets to stop before the process ends without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +128,51 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         return await task
 
     try:
-        return asyncio.run(supervised())
+        return _run(supervised())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Do what `asyncio.run` does, without waiting for ever for what a run abandoned."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(work)
+    finally:
+        _leave_behind(loop)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        if not left_behind:
+            loop.close()
+
+
+left_behind: list[str] = []
+"""The names of tasks and threads that did not stop: the process must end without them."""
+
+
+def _leave_behind(loop: asyncio.AbstractEventLoop) -> None:
+    """Give what a run abandoned a moment to stop; what does not must not keep the command alive.
+
+    The log is closed by now, so nothing of value is lost with it.
+    """
+    import asyncio
+    import threading
+
+    tasks = [task for task in asyncio.all_tasks(loop) if not task.done()]
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=_GRACE_SECONDS))
+        left_behind.extend(task.get_name() for task in pending)
+    for thread in threading.enumerate():
+        if thread is threading.current_thread() or thread.daemon:
+            continue
+        thread.join(_GRACE_SECONDS)
+        if thread.is_alive():
+            left_behind.append(thread.name)
 
 
 def _is_missing(path: Path) -> bool:

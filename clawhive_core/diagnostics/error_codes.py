@@ -57,7 +57,7 @@ ERRORS: tuple[Explanation, ...] = (
         "A model is named `PROVIDER:NAME`, and the provider is the name of an adapter that an "
         "installed plugin registers. No plugin registers this one, or the plugin failed to load.",
         "List the plugins with `clawhive plugins`, and install the one that serves the provider, "
-        'for example `pip install "clawhive[anthropic]"`.',
+        "and install the one for your provider.",
     ),
     Explanation(
         "unknown_id",

@@ -84,8 +84,8 @@ REFUSALS: tuple[Explanation, ...] = (
         "No grant covers what the call would do, a deny rule matches it, or a policy check "
         "refused it. Nothing was done. Some paths, such as `.git/hooks` and `.clawhive`, are "
         "denied whatever is granted.",
-        "If you want it, use the command in `next`; `clawhive policy explain CALL` prints the "
-        "rules that decided.",
+        "If you want it, use the command in `next`; `clawhive runs show RUN` prints what the call "
+        "needed and how it was decided.",
     ),
     Explanation(
         "approval_required",

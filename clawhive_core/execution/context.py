@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
+from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.execution.workspace import FileWorkspace
-from clawhive_core.model.canonical import digest
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.protocols.context import Store, Stream
@@ -110,7 +110,7 @@ class ToolContext:
     @property
     def idempotency_key(self) -> str:
         """Equal for every execution of the same ToolCall."""
-        return digest([self.run_id, self.step_id, self.tool_call_id])
+        return idempotency_key(self.scope, self.tool_call_id)
 
     @property
     def workspace(self) -> FileWorkspace:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, cast
 
 from clawhive_core.capabilities import (
@@ -81,6 +81,7 @@ def _capabilities(
             raise InvalidInput(str(error), place=f"/{argument}", fix=fix) from error
 
 
+@lru_cache(maxsize=1024)
 def _read(text: str) -> _Template | None:
     """Return the template of an effect, None where it names a fixed resource.
 
@@ -157,5 +158,5 @@ def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
     for name, path in variables.items():
         lead = lead.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
-    named = Path(lead) / value if lead.endswith("/") else lead + value
-    return os.path.realpath(Path(variables["workspace"]) / named)
+    named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
+    return os.path.realpath(os.path.join(variables["workspace"], named))  # noqa: PTH118 - see above

@@ -118,16 +118,17 @@ class Executor:
 
     def _read(self, pending: PendingCall, input: Any) -> None:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
-        pending.call = replace(pending.call, input={})
+        call = pending.call
         try:
             plain = plain_object(input, MAX_INPUT)
         except InvalidInput as error:
+            pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(
                 "invalid_input",
                 f"`{pending.call.name}`: {error.place or 'the input'}: {error.message}",
                 {"action": "fix_arguments", "paths": [error.place or ""]},
             ) from error
-        pending.call = replace(pending.call, input=plain)
+        pending.call = ToolCall(call.id, call.name, plain, call.catalog_revision)
 
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
@@ -190,7 +191,7 @@ class Executor:
         scope, meta = pending.scope, _tool(pending).meta
         request = PolicyRequest(
             meta,
-            deepcopy(pending.call.input),
+            pending.call.input,
             scope.principal,
             pending.capabilities,
             scope.run.task_id,
@@ -207,7 +208,9 @@ class Executor:
             checks = self._wiring.checks()
         except Exception as error:  # noqa: BLE001 - checks that cannot be loaded must deny
             return (CheckResult("deny", f"check:unavailable:{type(error).__name__}"),)
-        return await run_checks(checks, request) if checks else ()
+        if not checks:
+            return ()
+        return await run_checks(checks, replace(request, input=deepcopy(request.input)))
 
     def _approve(self, pending: PendingCall) -> None:
         if pending.decision is not None and pending.decision.verdict == "ask":

@@ -8,11 +8,16 @@ from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical_text, digest, preview
+from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision
+
+
+def idempotency_key(scope: CallScope, call_id: str) -> str:
+    """Return what every execution of one ToolCall has in common; its step's id names the run."""
+    return f"{scope.step_id}:{call_id}"
 
 
 @dataclass(slots=True)
@@ -83,7 +88,7 @@ class PendingCall:
             "rules": () if decision is None else decision.rules,
             "approval_required": decision is not None and decision.verdict == "ask",
             "approval_result": self.approval,
-            "idempotency_key": digest([scope.run.run_id, scope.step_id, self.call.id]),
+            "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
         }
 

@@ -46,7 +46,7 @@ _CODE_FLAGS = {"python": "-c", "node": "-e"}
 """How each program takes code, so that a caller may name a language alone."""
 
 _WANTED = {"python": "cpython", "node": "quickjs"}
-INSTALL = 'pip install "clawhive[sandbox]"'
+INSTALL = 'pip install ".[sandbox]"'
 _ANSWER_MS = 750
 """Milliseconds kept back from a call's deadline to answer with what there was."""
 _OVERHEAD_MS = 10_000

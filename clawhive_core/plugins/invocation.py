@@ -45,6 +45,8 @@ async def invoke(
 
 
 async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    from asyncio import CancelledError, ensure_future, shield, wait
+
     from anyio import to_thread
 
     def call() -> Any:
@@ -61,7 +63,23 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
             )
         return value
 
-    return await to_thread.run_sync(call, abandon_on_cancel=True)
+    def outcome() -> tuple[Any, BaseException | None]:
+        try:
+            return call(), None
+        except BaseException as error:  # noqa: BLE001 - raised again below: a task must not end by SystemExit
+            return None, error
+
+    # Cancelled, this waits for the thread, which nothing can stop: only so can the executor tell a
+    # tool that stopped from one that it must call abandoned.
+    thread = ensure_future(to_thread.run_sync(outcome, abandon_on_cancel=True))
+    try:
+        value, error = await shield(thread)
+    except CancelledError:
+        await wait((thread,))
+        raise
+    if error is not None:
+        raise error
+    return value
 
 
 def _failure(declaration: ToolDeclaration, error: BaseException) -> ToolError:

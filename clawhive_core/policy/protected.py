@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from fnmatch import translate
-from itertools import pairwise
 
 OWN = (".clawhive", "clawhive.toml", "clawhive.lock")
 """Denied to every tool, at any depth, whoever grants."""
@@ -12,27 +10,39 @@ OWN = (".clawhive", "clawhive.toml", "clawhive.lock")
 SENSITIVE = (".env*", "*.pem", "id_*", ".netrc")
 """Denied by name at any depth, unless a person granted the path exactly."""
 
-_own = re.compile("|".join(translate(name) for name in OWN))
-_sensitive = re.compile("|".join(translate(name) for name in SENSITIVE))
+GIT = (".git/hooks", ".git/config")
+"""What git executes, or reads to know what to execute; denied as ClawHive's own files are."""
+
+
+def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what finds one of the names, `*` standing for anything, as whole segments."""
+    parts = "|".join(re.escape(name).replace(r"\*", r"[^\x00]*") for name in names)
+    return re.compile(rf"\x00(?:{parts.replace('/', chr(0))})\x00")
+
+
+_own = _any_of((*OWN, *GIT))
+_sensitive = _any_of(SENSITIVE)
 
 
 def is_own(segments: tuple[str, ...]) -> bool:
-    """Whether a path is ClawHive's own or a git hook; case is ignored, as some file systems do."""
-    folded = [segment.casefold() for segment in segments]
-    if any(_own.fullmatch(segment) for segment in folded):
-        return True
-    return any(pair == (".git", "hooks") for pair in pairwise(folded))
+    """Whether a path is ClawHive's own or git's; case is ignored, as some file systems do."""
+    return _own.search(_joined(segments)) is not None
 
 
 def is_sensitive(segments: tuple[str, ...]) -> bool:
     """Whether a path, or a folder above it, has a name that usually holds secrets."""
-    return any(_sensitive.fullmatch(segment.casefold()) for segment in segments)
+    return _sensitive.search(_joined(segments)) is not None
+
+
+def _joined(segments: tuple[str, ...]) -> str:
+    """Return the path for one search: NUL, which no name holds, before and after each segment."""
+    return f"\0{chr(0).join(segments).casefold()}\0"
 
 
 def as_rules() -> tuple[str, ...]:
     """Return the protected names as a person reads them."""
     return (
         *(f"fs.*:{name}/**" for name in OWN),
-        "fs.*:.git/hooks/**",
+        *(f"fs.*:{name}/**" for name in GIT),
         *(f"fs.*:{name}" for name in SENSITIVE),
     )

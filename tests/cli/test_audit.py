@@ -44,6 +44,7 @@ def test_an_untouched_log_verifies(clawhive, log):
     ],
     ids=["text", "space", "status", "principal", "tool", "time", "a row gone", "the tail gone"],
 )
+@pytest.mark.promise("P-023")
 def test_what_was_changed_behind_its_back_is_found(clawhive, log, statement):
     if "UPDATE events SET body = replace" in statement:
         statement = "UPDATE events SET body = replace(body, 'title', 'tItle') WHERE seq = 1"

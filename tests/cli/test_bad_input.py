@@ -21,6 +21,7 @@ def test_malformed_toml_does_not_stop_help_version_or_explain(clawhive):
     assert clawhive("doctor").code == 1
 
 
+@pytest.mark.promise("P-045")
 def test_an_unknown_key_is_a_finding_with_its_place_and_not_an_error(clawhive):
     clawhive.root.joinpath("clawhive.toml").write_text("[loop]\nmax_tool_round = 3\n")
     done = clawhive("config", "show", "loop")
@@ -82,6 +83,7 @@ def test_wrong_usage_says_what_would_be_right(clawhive, words, says):
         (("language=", "code=x"), "/language"),
     ],
 )
+@pytest.mark.promise("P-042")
 def test_an_input_that_fails_its_schema_shows_the_arguments_path(clawhive, inputs, place):
     words = [word for each in inputs for word in ("--input", each)]
     done = clawhive("run", "--task", "run_code_snippet", *words)
@@ -125,6 +127,7 @@ def test_a_file_that_is_no_utf8_text_is_refused(clawhive):
         ("bad.odd", "invalid_output", ""),
     ],
 )
+@pytest.mark.promise("P-037")
 def test_a_tool_that_misbehaves_is_a_failed_call_with_a_code(clawhive, bad_tools, tool, code, says):
     done = clawhive("tools", "call", tool)
     assert done.code == 1
@@ -135,6 +138,7 @@ def test_a_tool_that_misbehaves_is_a_failed_call_with_a_code(clawhive, bad_tools
     assert clawhive("audit", "verify").code == 0
 
 
+@pytest.mark.promise("P-016")
 def test_a_guarded_tool_needs_a_persons_grant_and_says_which(clawhive, bad_tools):
     words = ("tools", "call", "bad.keep", "--args", '{"path": "x"}')
     refused = clawhive(*words, "--json")
@@ -145,6 +149,7 @@ def test_a_guarded_tool_needs_a_persons_grant_and_says_which(clawhive, bad_tools
     assert (allowed.code, allowed.out) == (0, "kept x\n")
 
 
+@pytest.mark.promise("P-015")
 def test_no_grant_waives_the_question_of_an_unsafe_tool(clawhive, bad_tools):
     done = clawhive("tools", "call", "bad.wipe", "--grant", "tool.call:bad.wipe", "--json")
     assert done.code == 1
@@ -206,6 +211,7 @@ def test_a_database_that_is_none_is_an_error_with_a_fix(clawhive):
         assert "fix: " in done.err
 
 
+@pytest.mark.promise("P-047")
 def test_a_newer_database_names_the_version_to_install(clawhive):
     import sqlite3
     from contextlib import closing
@@ -220,6 +226,7 @@ def test_a_newer_database_names_the_version_to_install(clawhive):
     assert "9.9.9" in json.dumps(done.json)
 
 
+@pytest.mark.promise("P-046")
 def test_reading_commands_leave_no_state_behind(clawhive):
     for words in (
         ("--help",),

@@ -93,6 +93,7 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
     ],
     ids=" ".join,
 )
+@pytest.mark.promise("P-039")
 def test_each_command_prints_what_its_schema_says(clawhive, words, name):
     if words[0] in {"runs", "audit"}:
         clawhive("run", "look", "--model", "scripted:demo")

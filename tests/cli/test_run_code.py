@@ -49,6 +49,7 @@ def test_the_out_option_names_the_folder(clawhive):
     assert f"files: {clawhive.root / 'results'}" in done.err
 
 
+@pytest.mark.promise("P-002")
 def test_artifacts_in_json_have_the_size_and_digest_of_what_is_there(clawhive):
     import hashlib
 
@@ -70,6 +71,7 @@ def test_files_are_written_beside_the_program(clawhive):
     assert clawhive.snippet(code, "--input", f"files={files}").out == "ABC\n"
 
 
+@pytest.mark.promise("P-004")
 def test_a_program_that_raises_fails_the_run_after_its_outputs_are_collected(clawhive):
     done = clawhive.snippet("print('before')\nraise ValueError('no')")
     assert (done.code, done.out) == (1, "before\n")
@@ -94,7 +96,7 @@ def test_what_the_engine_cannot_run_is_answered_with_the_line_and_an_engine(claw
     assert done.code == 1
     assert "error[sandbox_unavailable]" in done.err
     assert f"line {line}: the engine `monty` cannot run" in done.err
-    assert 'pip install "clawhive[sandbox]"' in done.err
+    assert 'pip install ".[sandbox]"' in done.err
     assert "Traceback" not in done.err + done.out
 
 
@@ -108,7 +110,7 @@ def test_a_language_without_an_engine_is_answered_with_the_line_that_installs_on
     )
     assert done.code == 1
     assert "error[sandbox_unavailable]" in done.err
-    assert 'pip install "clawhive[sandbox]"' in done.err
+    assert 'pip install ".[sandbox]"' in done.err
 
 
 def test_a_language_that_nobody_listed_is_answered_with_those_that_may_run(clawhive):
@@ -120,6 +122,7 @@ def test_a_language_that_nobody_listed_is_answered_with_those_that_may_run(clawh
     assert "python" in done.err
 
 
+@pytest.mark.promise("P-006")
 def test_a_limit_that_is_met_fails_the_run(clawhive):
     done = clawhive.snippet("while True: pass", "--input", "timeout_ms=200")
     assert done.code == 1
@@ -152,6 +155,7 @@ def test_runs_are_listed_newest_first_and_found_by_prefix(clawhive):
     assert len(clawhive("runs", "list", "--limit", "1", "--json").json["runs"]) == 1
 
 
+@pytest.mark.promise("P-026")
 def test_a_replay_finds_no_difference_also_of_a_failed_run(clawhive):
     for code in ("print(1)", "raise ValueError(1)"):
         clawhive.snippet(code)
@@ -160,6 +164,7 @@ def test_a_replay_finds_no_difference_also_of_a_failed_run(clawhive):
         assert "no difference in 8 events" in done.out
 
 
+@pytest.mark.promise("P-027")
 def test_a_replay_after_a_change_of_the_planner_fails_and_names_the_event(clawhive, monkeypatch):
     import inspect
     import types

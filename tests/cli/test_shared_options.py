@@ -95,6 +95,7 @@ def test_an_unknown_name_to_switch_off_is_noticed(clawhive):
 MANIFEST = '[plugin]\nid = "{}"\nhook_api = 1\nhooks = ["clawhive_llm_adapters"]\n'
 
 
+@pytest.mark.promise("P-034")
 def test_a_broken_plugin_is_shown_and_does_not_stop_the_others(clawhive, site):
     site.plugin("broken", "raise SystemExit(5)", manifest=MANIFEST.format("broken"))
     done = clawhive("run", "look", "--model", "scripted:demo")
@@ -102,6 +103,7 @@ def test_a_broken_plugin_is_shown_and_does_not_stop_the_others(clawhive, site):
     assert clawhive("plugins").code == 0
 
 
+@pytest.mark.promise("P-034")
 def test_strict_turns_a_broken_plugin_into_an_error(clawhive, site):
     site.plugin("one", "raise SystemExit(5)", manifest=MANIFEST.format("one"))
     done = clawhive("run", "look", "--model", "scripted:demo", "--strict")
@@ -144,6 +146,7 @@ def clawhive_commands(ctx):
     assert clawhive("shout").out == "HELLO\n"
 
 
+@pytest.mark.promise("P-019")
 def test_inside_a_run_rights_cannot_be_changed(clawhive, monkeypatch):
     clawhive.root.joinpath("clawhive.toml").write_text('[policy]\nallow = ["fs.read:/**"]\n')
     monkeypatch.setenv("CLAWHIVE_RUN", "run_1")
@@ -152,6 +155,7 @@ def test_inside_a_run_rights_cannot_be_changed(clawhive, monkeypatch):
     assert not (clawhive.home / ".config").exists() or "trusted" not in done.out
 
 
+@pytest.mark.promise("P-018")
 def test_a_projects_allow_counts_only_once_it_is_trusted(clawhive):
     clawhive.root.joinpath("clawhive.toml").write_text(
         '[policy]\nallow = ["fs.read:/etc/hostname"]\n'
@@ -176,7 +180,7 @@ def test_doctor_says_what_is_there_and_the_line_that_adds_what_is_not(clawhive):
     assert done.code == 0
     assert "plugin builtin" in done.out
     assert "monty" in done.out
-    assert 'pip install "clawhive[sandbox]"' in done.out
+    assert 'pip install ".[sandbox]"' in done.out
 
 
 def test_a_new_plugin_is_made_and_never_over_another(clawhive):

@@ -199,7 +199,7 @@ async def test_a_program_that_no_engine_can_run_is_refused_with_line_and_engine(
     assert error.message == "line 3: the engine `fake` cannot run `yield` (generators)"
     assert error.place == "job.py:3:5"
     assert error.data == {"line": 3, "column": 5, "engine": "fake", "wants": "cpython"}
-    assert 'pip install "clawhive[sandbox]"' in error.fix
+    assert 'pip install ".[sandbox]"' in error.fix
     assert box.engines[0].ran == []
 
 

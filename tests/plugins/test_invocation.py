@@ -1,3 +1,4 @@
+import asyncio
 import datetime as dt
 import json
 import math
@@ -14,7 +15,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel  # noqa: TID253 - a plugin would
+from pydantic import BaseModel
 
 from clawhive_core import InvokeContext, ToolError, ToolResult, tool
 from clawhive_core.errors import NeedHumanApproval
@@ -47,7 +48,7 @@ async def test_an_async_def_is_awaited_in_the_loop(ctx):
     assert await run(where, ctx) == ToolResult("call-1", "true", structured=True)
 
 
-async def test_a_cancelled_call_leaves_its_thread_behind(ctx):
+async def test_a_cancelled_call_waits_for_its_thread_so_that_its_caller_can_call_it_abandoned(ctx):
     started, release, ended = threading.Event(), threading.Event(), threading.Event()
 
     @tool
@@ -57,13 +58,16 @@ async def test_a_cancelled_call_leaves_its_thread_behind(ctx):
         release.wait(10)
         ended.set()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(run_quietly, wait, ctx)
-        await anyio.to_thread.run_sync(started.wait, 5)
-        group.cancel_scope.cancel()
+    call = asyncio.ensure_future(run_quietly(wait, ctx))
+    await anyio.to_thread.run_sync(started.wait, 5)
+    call.cancel()
+    await asyncio.wait((call,), timeout=0.01)
+    assert not call.done()
     assert not ended.is_set()
     release.set()
-    assert ended.wait(10)
+    await asyncio.wait((call,), timeout=10)
+    assert call.done()
+    assert ended.is_set()
 
 
 async def run_quietly(function, ctx):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field  # noqa: TID253 - a plugin would
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from clawhive_core import InvokeContext, ToolError, ToolResult, tool

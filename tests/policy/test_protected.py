@@ -14,6 +14,7 @@ OWN = [
     "/w/sub/clawhive.lock",
     "/w/.git/hooks",
     "/w/.git/hooks/pre-commit",
+    "/w/.git/config",
     "/w/sub/.git/hooks/x",
     "/w/.CLAWHIVE/hive.db",
     "/w/ClawHive.TOML",
@@ -34,7 +35,6 @@ SENSITIVE = [
 PLAIN = [
     "/w/clawhive.toml.bak",
     "/w/my.clawhive",
-    "/w/.git/config",
     "/w/hooks/x",
     "/w/.git/a/hooks/x",
     "/w/env",

@@ -79,6 +79,7 @@ async def test_the_providers_that_ship_pass():
         (Provider("no meta"), "holds str"),
     ],
 )
+@pytest.mark.promise("P-050")
 async def test_a_provider_that_breaks_the_protocol_is_told_how(provider, says):
     with pytest.raises(AssertionError, match=None) as caught:
         await check_provider(provider)
@@ -109,6 +110,7 @@ async def test_a_tool_with_effects_is_not_called_by_the_suite():
     await check_provider(Dangerous(meta(side_effects=True)))
 
 
+@pytest.mark.promise("P-050")
 async def test_good_adapters_pass():
     call = LlmResponse((TextBlock("a"), ToolCall("", "test.echo", {"text": "x"})), "tool_use")
     await check_adapter(ScriptedModel(["a", call, "b", "c", call, call]))

@@ -24,8 +24,7 @@ from clawhive_core import SandboxCommand, SandboxOutcome, SandboxUnavailable, To
 if TYPE_CHECKING:
     from pydantic_monty import FunctionSnapshot, Monty, MontySession, MountDir, OSPolicy
 
-    from clawhive_core.protocols.context import Stream
-    from clawhive_core.protocols.sandbox import Limit
+    from clawhive_core import Limit, Stream
 
 WORK = "/work"
 """Where the program sees its directory."""

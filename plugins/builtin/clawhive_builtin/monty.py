@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic_monty import MontyError, OSPolicy
 
     from clawhive_builtin._monty_job import Job
-    from clawhive_core.protocols.context import Stream
+    from clawhive_core import Stream
 
 PROGRAM = "python -c"
 CONCURRENT = 8
