@@ -47,7 +47,12 @@ def middle(columns: Sequence[Any]) -> bytes:
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.
     """
-    return _encode(columns)[1:-1].encode("utf-8")
+    import orjson
+
+    try:
+        return orjson.dumps(columns)[1:-1]
+    except TypeError:  # a lone surrogate: let the standard encoder say so
+        return _encode(columns)[1:-1].encode("utf-8")
 
 
 def link(seq: int, inner: bytes, prev: str) -> str:

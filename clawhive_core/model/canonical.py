@@ -5,16 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-_encode = json.JSONEncoder(
-    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-).encode
-
-# The standard encoder writes what RFC 8785 asks for, except floats, integers beyond 2^53, keys that
-# are no text, and the order of keys outside the Basic Multilingual Plane. A value that may hold one
-# of these takes the slow road; a false alarm costs time, never correctness.
+# orjson writes what RFC 8785 asks for, except floats, integers beyond 2^53, keys that are no text,
+# and the order of keys outside the Basic Multilingual Plane. A value that may hold one of these
+# takes the slow road; a false alarm costs time, never correctness.
 _beyond_plane = re.compile(r"[\ud800-\U0010ffff]")
 _PLAIN = frozenset({str, bool, type(None)})
 _TEXT_KEYS = {str}
@@ -22,16 +18,43 @@ _TEXT_KEYS = {str}
 _SAFE_INTEGER = 2**53 - 1
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: Any, *, is_plain: bool = False) -> bytes:
     """Return the RFC 8785 encoding of a JSON value, as UTF-8 bytes.
 
     Integers beyond ±(2^53-1), NaN, infinities and lone surrogates have no canonical JSON form;
-    they are written as `{"$int": "..."}`, `{"$float": "nan"}` and a question mark.
+    they are written as `{"$int": "..."}`, `{"$float": "nan"}` and the replacement character.
+
+    Args:
+        value: A JSON value.
+        is_plain: Whether the caller knows that it holds text, booleans, null and safe integers
+            only, under text keys; that spares looking.
 
     Raises:
         TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
     """
-    return canonical_text(value).encode("utf-8")
+    try:
+        data = _encoder()(value)
+    except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
+        return _careful(value)
+    in_plane = data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
+    if in_plane and (is_plain or is_plain_json(value)):
+        return data
+    return _careful(value)
+
+
+_known_encoder: Callable[[Any], bytes] | None = None
+
+
+def _encoder() -> Callable[[Any], bytes]:
+    """Return the encoder, imported when something is first encoded."""
+    global _known_encoder  # noqa: PLW0603 - a module-level cache of an import
+    if _known_encoder is None:
+        from functools import partial
+
+        import orjson
+
+        _known_encoder = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
+    return _known_encoder
 
 
 def is_plain_json(value: Any) -> bool:
@@ -72,28 +95,23 @@ def _storable(value: Any) -> Any:
         return value if finite else {"$float": str(value)}
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {_storable(str(key)): _storable(item) for key, item in items}
+        return {_key(key): _storable(item) for key, item in items}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in cast("Sequence[Any]", value)]
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return str(_storable(key))
+    if key is None or isinstance(key, bool | int | float):
+        return json.dumps(key)
+    raise TypeError(f"keys must be text, not {type(key).__name__}, which is not JSON serializable")
 
 
 def canonical_text(value: Any, *, is_plain: bool = False) -> str:
-    """Return `canonical(value)` as text.
-
-    Args:
-        value: A JSON value.
-        is_plain: Whether the caller knows that it holds text, booleans, null and safe integers
-            only, under text keys; that spares looking.
-    """
-    try:
-        text = _encode(value)
-    except ValueError:
-        return _careful(value).decode("utf-8")
-    in_plane = text.isascii() or _beyond_plane.search(text) is None
-    if in_plane and (is_plain or is_plain_json(value)):
-        return text
-    return _careful(value).decode("utf-8")
+    """Return `canonical(value)` as text."""
+    return canonical(value, is_plain=is_plain).decode("utf-8")
 
 
 def digest(value: Any) -> str:
