@@ -1,220 +1,144 @@
-"""Reading `clawhive.yaml`: exact messages, each with file and line."""
+"""Reading a skill's contract: each part by itself, so that one mistake hides no other."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from clawhive_core.errors import SkillError
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.errors import CapabilityError
+from clawhive_core.skills.contract import read_exports, read_imports, read_requires
+from clawhive_core.skills.document import MAX_BYTES, Document
+from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.place import InvalidSkill
+from clawhive_core.skills.skill import Exports, Requires, Skill, TaskType
+from clawhive_core.skills.task_type import read_task
+
+__all__ = ["MANIFEST", "MANIFESTS", "MAX_BYTES", "ContractReader", "task_types"]
 
 MANIFEST = "clawhive.yaml"
-MAX_BYTES = 1024 * 1024
-_NAMES = "use letters, digits, `_` and `-`, at most 64 of them"
-_STEP_KEYS = frozenset({"name", "tool", "input", "needs", "for_each", "when", "permissions"})
-_TASK_KEYS = frozenset({"description", "input_schema", "steps", "output"})
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MANIFESTS = (MANIFEST, "clawhive.json")
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_KNOWN = (
+    *("id", "skill_name", "name", "description", "version", "license", "metadata"),
+    *("exports", "imports", "requires", "required_tools", "permissions", "tasks"),
+    *("external_tools", "risk_policy", "allowed_run_types"),
+)
+_VARIABLES = {"workspace": "/workspace", "run": "/run", "home": "/home"}
+
+T = TypeVar("T")
 
 
-def read_skill(folder: Path, source: str) -> Skill:
-    """Return the skill whose manifest lies in a folder.
+class ContractReader:
+    """Reads one contract into a skill and keeps what is wrong with it.
 
-    Raises:
-        SkillError: `place` is file:line:column.
+    Args:
+        fields: The contract: a manifest, or a part of a frontmatter.
+        whole: Whether all keys are ClawHive's own, so that an unknown one is a mistake.
     """
-    reader = _Reader(folder / MANIFEST)
-    root = reader.mapping(reader.value, "")
-    tasks = reader.mapping(root.get("tasks", {}), "tasks")
-    return Skill(
-        id=reader.text(root.get("id", folder.name), "id"),
-        version=reader.text(root.get("version", "0.0.0"), "version"),
-        folder=folder,
-        source=source,
-        description=_description(folder),
-        permissions=tuple(reader.texts(root.get("permissions", []), "permissions")),
-        tasks={name: reader.task(name, value) for name, value in tasks.items()},
-    )
 
+    def __init__(self, fields: Fields, *, whole: bool) -> None:
+        self._fields = fields
+        self._whole = whole
+        self.findings: list[Finding] = []
 
-class _Reader:
-    """One manifest file: its values, and where each of them stands."""
+    @classmethod
+    def load(cls, file: Path) -> ContractReader:
+        """Return the reader of a manifest.
 
-    def __init__(self, path: Path) -> None:
-        import yaml
+        Raises:
+            InvalidSkill: It cannot be read, or is no mapping.
+        """
+        document = Document.load(file)
+        value: Any = {} if document.value is None else document.value
+        if document.problems and not isinstance(value, dict):
+            raise InvalidSkill(document.problems[0])
+        values = cast("Any", value)
+        if isinstance(value, dict):
+            entries = cast("dict[Any, Any]", value).items()
+            values = {key: each for key, each in entries if isinstance(key, str)}
+        reader = cls(Fields.of(document, (), values), whole=True)
+        reader.findings.extend(document.problems)
+        return reader
 
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._path = path
+    def read(self, skill: Skill) -> Skill:
+        """Return the skill with all that the contract declares."""
+        fields = self._fields
+        if self._whole:
+            self._note_unknown()
+        declared = replace(
+            skill,
+            id=self._try(self._id, "") or skill.id,
+            version=self._try(lambda: fields.text("version"), "") or skill.version,
+            description=skill.description or self._try(lambda: fields.text("description"), ""),
+            permissions=self._try(self._permissions, ()),
+            exports=self._try(lambda: read_exports(fields), Exports()),
+            imports=self._try(lambda: read_imports(fields), ()),
+            requires=self._try(lambda: read_requires(fields), Requires()),
+            tasks=self._tasks(),
+        )
+        self._check_version(declared)
+        return declared
+
+    def _try(self, read: Callable[[], T], default: T) -> T:
         try:
-            if path.stat().st_size > MAX_BYTES:
-                raise SkillError(f"the manifest is larger than {MAX_BYTES} bytes", place=str(path))
-            text = path.read_text(encoding="utf-8-sig")
-            self._node = yaml.compose(text, Loader=loader)
-            self._refuse_duplicates()
-            self.value: Any = yaml.load(text, Loader=loader)  # noqa: S506 - the safe loader in C
-        except UnicodeDecodeError as error:
-            raise SkillError(
-                f"the manifest is not UTF-8: {error.reason}",
-                place=str(path),
-                fix="save it as UTF-8",
-            ) from None
-        except OSError as error:
-            raise SkillError(
-                f"the manifest cannot be read: {error.strerror}", place=str(path)
-            ) from None
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark
-            line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-            raise SkillError(
-                f"the manifest is no YAML: {error.problem}", place=f"{path}:{line}:{column}"
-            ) from None
-        except (yaml.YAMLError, RecursionError) as error:
-            raise SkillError(f"the manifest is no YAML: {error}", place=str(path)) from None
+            return read()
+        except InvalidSkill as error:
+            self.findings.append(error.finding)
+            return default
 
-    def fail(self, where: str, message: str, fix: str | None = None) -> SkillError:
-        """Return the error for a key path such as `tasks.report.steps.0`."""
-        line, column = self._position(where)
-        return SkillError(
-            f"{where or 'the manifest'}: {message}", place=f"{self._path}:{line}:{column}", fix=fix
-        )
+    def _id(self) -> str:
+        key = "id" if "id" in self._fields or "skill_name" not in self._fields else "skill_name"
+        value = self._fields.text(key)
+        if value and ID.fullmatch(value) is None:
+            message = f"`{value}` is no id of a skill"
+            fix = "use letters, digits, `_` and `-`, at most 64 of them"
+            path = self._fields.at(key)
+            raise InvalidSkill(self._fields.document.finding("CH0202", path, message, fix))
+        return value
 
-    def _position(self, where: str) -> tuple[int, int]:
-        node: Any = self._node
-        for part in where.split(".") if where else ():
-            below = self._child(node, part)
-            if below is None:
-                break
-            node = below
-        mark = None if node is None else node.start_mark
-        return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+    def _permissions(self) -> tuple[str, ...]:
+        from clawhive_core.capabilities import normalise
 
-    def _refuse_duplicates(self) -> None:
-        """Refuse a key that stands twice in one mapping: YAML would keep the last in silence."""
-        waiting: list[Any] = [self._node]
-        seen: set[int] = set()
-        while waiting:
-            node = waiting.pop()
-            if node is None or id(node) in seen or not isinstance(node.value, list):
+        permissions = self._fields.texts("permissions")
+        for index, permission in enumerate(permissions):
+            try:
+                normalise(permission, _VARIABLES)
+            except CapabilityError as error:
+                path = self._fields.at("permissions", index)
+                finding = self._fields.document.finding("CH0309", path, error.message, error.fix)
+                raise InvalidSkill(finding) from None
+        return permissions
+
+    def _tasks(self) -> dict[str, TaskType]:
+        tasks = self._try(lambda: self._fields.below("tasks"), None)
+        if tasks is None:
+            return {}
+        read = [self._try(partial(read_task, tasks, name), None) for name in tasks.values]
+        return {task.name: task for task in read if task is not None}
+
+    def _check_version(self, skill: Skill) -> None:
+        exports = skill.exports
+        if exports.tools and not exports.api_version and exports.place is not None:
+            message = "the exports state no api_version, so no import can ask for one"
+            fix = 'add `api_version: "1.0"`'
+            self.findings.append(exports.place.finding("CH0501", "warning", message, fix))
+
+    def _note_unknown(self) -> None:
+        for key in self._fields.values:
+            if key in _KNOWN:
                 continue
-            seen.add(id(node))
-            if node.id == "mapping":
-                pairs = cast("list[tuple[Any, Any]]", node.value)
-                self._refuse_twice([key for key, _ in pairs])
-                waiting += [value for _, value in pairs]
-            else:
-                waiting += cast("list[Any]", node.value)
-
-    def _refuse_twice(self, keys: Sequence[Any]) -> None:
-        first: dict[Any, Any] = {}
-        for key in keys:
-            name = key.value if isinstance(key.value, str) else id(key)
-            if name in first:
-                mark, other = key.start_mark, first[name].start_mark
-                raise SkillError(
-                    f"`{name}` stands twice; it was set in line {other.line + 1} before",
-                    place=f"{self._path}:{mark.line + 1}:{mark.column + 1}",
-                    fix="keep one of them",
-                )
-            first[name] = key
-
-    def _child(self, node: Any, part: str) -> Any:
-        entries: Any = getattr(node, "value", None)
-        if not isinstance(entries, list):
-            return None
-        items = cast("list[Any]", entries)
-        if node.id == "mapping":
-            return next((value for key, value in items if key.value == part), None)
-        return items[int(part)] if part.isdigit() and int(part) < len(items) else None
-
-    def mapping(self, value: Any, where: str) -> Mapping[str, Any]:
-        """Return an object with text keys."""
-        if not isinstance(value, dict) or not all(
-            isinstance(key, str) for key in cast("dict[Any, Any]", value)
-        ):
-            raise self.fail(where, "must be a mapping")
-        return cast("Mapping[str, Any]", value)
-
-    def text(self, value: Any, where: str) -> str:
-        """Return a text; a number such as a version must be quoted, since `1.10` would lose."""
-        if isinstance(value, str) and value:
-            return value
-        raise self.fail(where, "must be a text", "put it in quotes")
-
-    def texts(self, value: Any, where: str) -> list[str]:
-        """Return a list of texts."""
-        if not isinstance(value, list):
-            raise self.fail(where, "must be a list")
-        items = cast("list[Any]", value)
-        return [self.text(item, f"{where}.{index}") for index, item in enumerate(items)]
-
-    def task(self, name: str, value: Any) -> TaskType:
-        """Return one entry of `tasks`."""
-        where = f"tasks.{name}"
-        body = self.mapping(value, where)
-        if _NAME.fullmatch(name) is None:
-            raise self.fail(where, f"`{name}` is no name of a task type", _NAMES)
-        self.closed(body, _TASK_KEYS, where, "a task type")
-        steps = body.get("steps", [])
-        if not isinstance(steps, list):
-            raise self.fail(f"{where}.steps", "must be a list")
-        rows = cast("list[Any]", steps)
-        return TaskType(
-            name,
-            self.text(body["description"], f"{where}.description") if "description" in body else "",
-            self.mapping(body.get("input_schema", {"type": "object"}), f"{where}.input_schema"),
-            tuple(self.step(row, f"{where}.steps.{index}") for index, row in enumerate(rows)),
-            body.get("output"),
-        )
-
-    def step(self, value: Any, where: str) -> Mapping[str, Any]:
-        """Return one step; its keys are closed, so that a misspelt one is noticed."""
-        body = self.mapping(value, where)
-        self.closed(body, _STEP_KEYS, where, "a step")
-        for key in ("name", "tool"):
-            if key not in body:
-                raise self.fail(where, f"a step needs `{key}`", f"add `{key}: ...`")
-            self.text(body[key], f"{where}.{key}")
-        if _NAME.fullmatch(body["name"]) is None:
-            raise self.fail(f"{where}.name", f"`{body['name']}` is no name of a step", _NAMES)
-        for key in ("needs", "permissions"):
-            self.texts(body.get(key, []), f"{where}.{key}")
-        for key in ("for_each", "when"):
-            if key in body:
-                self.text(body[key], f"{where}.{key}")
-        self.mapping(body.get("input", {}), f"{where}.input")
-        return body
-
-    def closed(self, body: Mapping[str, Any], keys: frozenset[str], where: str, what: str) -> None:
-        """Refuse a key that is not known, at its place."""
-        from difflib import get_close_matches
-
-        for key in body:
-            if key not in keys:
-                close = get_close_matches(key, keys, n=1)
-                known = f"use one of {', '.join(sorted(keys))}"
-                fix = f"did you mean `{close[0]}`?" if close else known
-                raise self.fail(f"{where}.{key}", f"`{key}` is no key of {what}", fix)
-
-
-def _description(folder: Path) -> str:
-    """Return the description of the SKILL.md beside the manifest, empty where there is none."""
-    import yaml
-
-    try:
-        text = (folder / "SKILL.md").read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    parts = text.split("---\n", 2)
-    if len(parts) < 3 or parts[0].strip():  # noqa: PLR2004 - before, frontmatter, body
-        return ""
-    try:
-        front = yaml.safe_load(parts[1])
-    except yaml.YAMLError:
-        return ""
-    return (
-        str(cast("dict[str, Any]", front).get("description", "")) if isinstance(front, dict) else ""
-    )
+            close = nearest(key, _KNOWN)
+            fix = f"did you mean `{close}`?" if close else "remove it"
+            place = self._fields.document.place(self._fields.at(key), key=True)
+            message = f"`{key}` is no key of a manifest"
+            self.findings.append(place.finding("CH0306", "warning", message, fix))
 
 
 def task_types(skills: Sequence[Skill]) -> dict[str, tuple[Skill, TaskType]]:

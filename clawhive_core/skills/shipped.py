@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from clawhive_core.skills.manifest import MANIFEST, read_skill
+from clawhive_core.skills.place import is_folder
+from clawhive_core.skills.reading import is_skill, read_skill
 from clawhive_core.skills.skill import Skill
+
+SOURCE = "shipped"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -17,12 +21,12 @@ def shipped_folder() -> Path:
 
 
 def shipped_skills() -> list[Skill]:
-    """Return the shipped skills that have a manifest, by name."""
+    """Return the shipped skills, by name; the wheel that brings them vouches for them."""
     folder = shipped_folder()
-    if not folder.is_dir():
+    if not is_folder(folder):
         return []
     return [
-        read_skill(each, "shipped")
+        replace(read_skill(each, SOURCE).skill, trusted=True)
         for each in sorted(folder.iterdir())
-        if (each / MANIFEST).is_file()
+        if is_skill(each)
     ]

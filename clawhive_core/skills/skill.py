@@ -1,13 +1,16 @@
-"""A skill, as its manifest declares it."""
+"""A skill, as its text and its contract declare it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from clawhive_core.model.tools import JsonSchema
+from clawhive_core.skills.place import Place
+
+State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,69 @@ class TaskType:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedTool:
+    """A tool that other skills may import."""
+
+    name: str
+    place: Place
+    description: str = ""
+    input_schema: JsonSchema | None = None
+    output_schema: JsonSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """What a skill offers to others."""
+
+    api_version: str = ""
+    """`MAJOR.MINOR`; empty where it states none."""
+    tools: tuple[ExportedTool, ...] = ()
+    place: Place | None = None
+    """Where its version stands, else the exports."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the tools."""
+        return tuple(tool.name for tool in self.tools)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTool:
+    """A tool of another skill, and where its import stands."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What a skill uses of another one."""
+
+    skill: str
+    """The id after `from`."""
+    place: Place
+    tools: tuple[ImportedTool, ...] = ()
+    min_version: str = ""
+    version_place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """What must be there for a skill to be of use."""
+
+    tools: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    """Programs on the PATH, all of them."""
+    env: tuple[str, ...] = ()
+    """Environment variables that are set and not empty."""
+    os: tuple[str, ...] = ()
+    """The only systems it is for: `linux`, `macos`, `windows`; empty for all."""
+    python: tuple[str, ...] = ()
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Skill:
-    """Knowledge and task types in a folder."""
+    """Knowledge and task types in a folder, or a manifest alone."""
 
     id: str
     version: str
@@ -44,3 +108,30 @@ class Skill:
     permissions: tuple[str, ...] = ()
     """The most that its handlers and tasks may ever be granted."""
     tasks: Mapping[str, TaskType] = field(default_factory=dict[str, TaskType])
+    exports: Exports = Exports()
+    imports: tuple[Import, ...] = ()
+    requires: Requires = Requires()
+    text_file: Path | None = None
+    """Its SKILL.md, None for a manifest alone."""
+    manifest: Path | None = None
+    """The file that holds its contract, None where it has none."""
+    frontmatter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """All keys of the SKILL.md, the unknown ones too."""
+    trusted: bool = False
+    """Whether what it declares is given to the tasks that a user starts by name."""
+
+    @property
+    def file(self) -> Path:
+        """The file that stands for it in messages: its manifest, else its text."""
+        return self.manifest or self.text_file or self.folder
+
+    @property
+    def content(self) -> Path:
+        """What trust is bound to: the folder, or the file of a manifest alone."""
+        if self.text_file is None and self.manifest is not None and not _is_named(self.manifest):
+            return self.manifest
+        return self.folder
+
+
+def _is_named(manifest: Path) -> bool:
+    return manifest.stem == "clawhive"

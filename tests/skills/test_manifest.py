@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clawhive_core.errors import SkillError
-from clawhive_core.skills.manifest import MAX_BYTES, read_skill, task_types
+from clawhive_core.skills.manifest import MAX_BYTES, task_types
+from clawhive_core.skills.reading import read_skill
 from clawhive_core.skills.shipped import shipped_folder, shipped_skills
 
 
@@ -36,7 +36,7 @@ tasks:
 def test_a_manifest_is_read_whole(skill):
     folder = skill(GOOD)
     folder.joinpath("SKILL.md").write_text("---\nname: demo\ndescription: Shows.\n---\n\nText\n")
-    read = read_skill(folder, "project")
+    read = read_skill(folder, "project").skill
     assert (read.id, read.version, read.source) == ("demo", "1.2", "project")
     assert read.description == "Shows."
     assert read.permissions == ("fs.read:${workspace}/**",)
@@ -47,7 +47,7 @@ def test_a_manifest_is_read_whole(skill):
 
 
 def test_a_skill_without_an_id_is_called_like_its_folder(skill):
-    assert read_skill(skill("version: '1'"), "project").id == skill("").name
+    assert read_skill(skill("version: '1'"), "project").skill.id == skill("").name
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_skill_without_an_id_is_called_like_its_folder(skill):
 def test_a_skill_text_that_cannot_be_read_leaves_the_description_empty(skill, front):
     folder = skill(GOOD)
     folder.joinpath("SKILL.md").write_text(front, "utf-8")
-    assert read_skill(folder, "project").description == ""
+    assert read_skill(folder, "project").skill.description == ""
 
 
 BAD = {
     "no mapping": ("- a\n", "1:1", "must be a mapping"),
-    "a number as a key": ("1: a\n", "1:1", "must be a mapping"),
+    "a number as a key": ("1: a\n", "1:1", "is no text, as a key"),
     "a number as id": ("id: 5\n", "1:5", "must be a text"),
     "a number as version": ("id: a\nversion: 1.10\n", "2:10", "must be a text"),
     "an empty id": ("id: ''\n", "1:5", "must be a text"),
@@ -70,7 +70,7 @@ BAD = {
     "tasks as a list": ("tasks:\n  - job\n", "2:3", "must be a mapping"),
     "a task as text": ("tasks:\n  job: x\n", "2:8", "must be a mapping"),
     "a task's name with a dot": ("tasks:\n  a.b: {}\n", "2:3", "is no name of a task type"),
-    "a misspelt key of a task": ("tasks:\n  job:\n    stesp: []\n", "3:12", "`stesp` is no key"),
+    "a misspelt key of a task": ("tasks:\n  job:\n    stesp: []\n", "3:5", "`stesp` is no key"),
     "a description that is no text": ("tasks:\n  j: {description: 4}\n", "2:20", "a text"),
     "a schema that is no mapping": ("tasks:\n  j: {input_schema: 4}\n", "2:21", "a mapping"),
     "steps as a mapping": ("tasks:\n  j: {steps: {}}\n", "2:14", "must be a list"),
@@ -88,7 +88,7 @@ BAD = {
     ),
     "a misspelt key of a step": (
         "tasks:\n  j:\n    steps:\n      - name: a\n        tool: b\n        inputs: {}\n",
-        "6:17",
+        "6:9",
         "`inputs` is no key of a step",
     ),
     "needs as text": (
@@ -123,18 +123,16 @@ BAD = {
 def test_a_mistake_is_reported_at_its_file_line_and_column(skill, what):
     text, place, says = BAD[what]
     folder = skill(text)
-    with pytest.raises(SkillError) as caught:
-        read_skill(folder, "project")
-    assert caught.value.place == f"{folder / 'clawhive.yaml'}:{place}"
-    assert says in caught.value.message
-    assert caught.value.code == "invalid_skill"
+    (wrong,) = read_skill(folder, "project").findings
+    assert wrong.place == f"{folder / 'clawhive.yaml'}:{place}"
+    assert says in wrong.message
+    assert wrong.severity == "error"
 
 
 def test_a_misspelt_key_is_answered_with_the_one_that_was_meant(skill):
     folder = skill("tasks:\n  j:\n    stesp: []\n")
-    with pytest.raises(SkillError) as caught:
-        read_skill(folder, "project")
-    assert caught.value.fix == "did you mean `steps`?"
+    (wrong,) = read_skill(folder, "project").findings
+    assert wrong.fix.title == "did you mean `steps`?"
 
 
 @pytest.mark.parametrize(
@@ -142,24 +140,23 @@ def test_a_misspelt_key_is_answered_with_the_one_that_was_meant(skill):
     [
         (b"id: \xff\xfe\n", "is not UTF-8"),
         (b"#" * (MAX_BYTES + 1), f"larger than {MAX_BYTES} bytes"),
-        (b"[" * 5000, "is no YAML"),
+        (b"[" * 5000, "is nested deeper than 64 levels"),
         (b"id: a\0\n", "is no YAML"),
     ],
 )
 def test_what_cannot_be_read_at_all_names_the_file(skill, data, says):
     folder = skill(data)
-    with pytest.raises(SkillError) as caught:
-        read_skill(folder, "project")
-    assert str(caught.value.place).startswith(str(folder / "clawhive.yaml"))
-    assert says in caught.value.message
+    (wrong,) = read_skill(folder, "project").findings
+    assert wrong.place.startswith(str(folder / "clawhive.yaml"))
+    assert says in wrong.message
 
 
-def test_a_missing_manifest_and_one_that_is_a_folder_are_named(tmp_path):
-    with pytest.raises(SkillError, match="No such file"):
-        read_skill(tmp_path, "project")
-    tmp_path.joinpath("clawhive.yaml").mkdir()
-    with pytest.raises(SkillError, match="directory"):
-        read_skill(tmp_path, "project")
+def test_a_manifest_that_cannot_be_opened_is_named(tmp_path):
+    (wrong,) = read_skill(tmp_path / "gone.yaml", "project").findings
+    assert (wrong.code, wrong.message) == (
+        "CH0002",
+        "the manifest cannot be read: No such file or directory",
+    )
 
 
 def test_every_shipped_skill_is_read_and_its_permissions_are_capabilities():

@@ -1,0 +1,271 @@
+"""`clawhive skills`: list, show, check, make skills, switch and trust them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawhive_core.cli.output import note, print_json, style, table
+from clawhive_core.cli.settings import Settings
+from clawhive_core.diagnostics.outputs import printable
+from clawhive_core.errors import UnknownId, UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.skills.skill import Skill
+    from clawhive_core.skills.skill_set import Entry, SkillSet
+
+_COLORS = {"invalid": "red", "gated": "yellow", "disabled": "yellow"}
+
+
+@click.group(invoke_without_command=True, epilog="Example: clawhive skills")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(ctx: click.Context, *, as_json: bool) -> None:
+    """List, show, check and make skills, switch them on and off, trust them."""
+    if ctx.invoked_subcommand is None:
+        _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
+
+
+@command.command("list", epilog="Example: clawhive skills list --json")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def list_(settings: Settings, *, as_json: bool) -> None:
+    """List every skill that is found, and whether it is loaded."""
+    _list(settings, as_json=as_json)
+
+
+def _list(settings: Settings, *, as_json: bool) -> None:
+    found = _load(settings)
+    if as_json:
+        rows = [entry.to_dict() for entry in found.entries]
+        print_json({"schema": "skills/1", "skills": rows})
+        return
+    rows = [
+        (
+            entry.skill.id,
+            printable(entry.skill.version),
+            entry.state,
+            entry.skill.source,
+            "yes" if entry.skill.trusted else "no",
+            ", ".join(entry.skill.tasks) or "-",
+        )
+        for entry in found.entries
+    ]
+    click.echo(table(rows, ("SKILL", "VERSION", "STATE", "SOURCE", "TRUSTED", "TASKS")))
+    for entry in found.entries:
+        if entry.reason and (entry.state != "shadowed" or settings.verbose):
+            state = style(entry.state, _COLORS.get(entry.state, "cyan"))
+            click.echo(f"{state}: {entry.skill.id}: {printable(entry.reason)}")
+
+
+@command.command(epilog="Example: clawhive skills show code")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, name: str, *, as_json: bool) -> None:
+    """Show what the skill NAME says, offers, needs and may do."""
+    entry = _load(settings).find(name)
+    if as_json:
+        print_json(_shown(entry))
+        return
+    skill = entry.skill
+    lines = [f"{skill.id} {skill.version}: {skill.description or 'no description'}"]
+    lines.append(f"{entry.state}{f': {entry.reason}' if entry.reason else ''}")
+    lines += [f"{title}: {values}" for title, values in _facts(skill)]
+    lines += [
+        f"{finding.severity} {finding.code} {finding.place}: {finding.message}"
+        for finding in entry.findings
+    ]
+    body = _body(skill).strip()
+    lines += ["", *body.replace("\t", "    ").splitlines()] if body else []
+    for line in lines:  # what a skill's files say must not steer the terminal
+        click.echo(printable(line))
+
+
+@command.command(epilog="Example: clawhive skills disable code")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def disable(settings: Settings, name: str, *, as_json: bool) -> None:
+    """Switch the skill NAME off in this project: its task types are refused."""
+    from clawhive_core.skills.switch import Switches
+
+    _load(settings).find(name)
+    Switches(settings.config()).disable(name, os.environ)
+    _after(settings, name, "disabled", as_json=as_json)
+
+
+@command.command(epilog="Example: clawhive skills enable code")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def enable(settings: Settings, name: str, *, as_json: bool) -> None:
+    """Switch the skill NAME on again."""
+    from clawhive_core.skills.switch import Switches
+
+    switches = Switches(settings.config())
+    try:
+        _load(settings).find(name)
+    except UnknownId:
+        if as_json or name not in switches.reasons():
+            raise
+        note(f"no skill is called {name} any more")
+    switches.enable(name, os.environ)
+    _after(settings, name, "enabled", as_json=as_json)
+
+
+@command.command(epilog="Example: clawhive skills trust code")
+@click.argument("name")
+@click.option("--revoke", is_flag=True, help="Trust it no longer.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; never asks.")
+@click.pass_obj
+def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bool) -> None:
+    """Let the skill NAME give its task types what it declares, until one of its files changes."""
+    from clawhive_core.config import refuse_inside_run
+    from clawhive_core.skills.trust import SkillTrust
+
+    refuse_inside_run(os.environ)
+    skill = _load(settings).find(name).skill
+    trusted = SkillTrust(settings.config().user_dir)
+    if revoke:
+        trusted.revoke(skill, os.environ)
+    elif skill.source != "shipped":
+        _trust(trusted, skill, yes=yes, as_json=as_json)
+    _after(settings, name, "not trusted" if revoke else "trusted", as_json=as_json)
+
+
+def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
+    from clawhive_core.skills.trust import content_digest
+
+    digest = content_digest(skill.content)
+    if as_json and not yes:
+        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    for permission in skill.permissions:
+        note(f"would give its tasks: {printable(permission)}")
+    if not yes:
+        click.confirm(f"Trust {skill.content} as it is now?", abort=True, err=True)
+    trusted.add(skill, digest, os.environ)
+
+
+@command.command(epilog="Example: clawhive skills new word-count")
+@click.argument("name")
+@click.option("--into", type=click.Path(path_type=Path), help="Where; else the project's skills/.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def new(settings: Settings, name: str, into: Path | None, *, as_json: bool) -> None:
+    """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
+    from clawhive_core.skills.place import shown
+    from clawhive_core.skills.template import new_skill
+
+    folder = into or settings.config().root / "skills"
+    files = [shown(path) for path in new_skill(name, folder)]
+    if as_json:
+        made = shown(folder / name)
+        print_json({"schema": "skills-new/1", "folder": made, "files": files})
+        return
+    for file in files:
+        click.echo(f"  {file}")
+    note(f'try it: clawhive run --task {name}.count_words --input text="one two three"')
+
+
+@command.command(epilog="Example: clawhive skills check skills")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option("--format", "output", metavar="FORM", default="text", help="`text` or `json`.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.pass_obj
+def check(
+    settings: Settings, paths: Sequence[Path], output: str, *, as_json: bool, strict: bool
+) -> int:
+    """Check the skills below each PATH, or all that are found, and hold their contracts together.
+
+    Exits with 1 where there is an error.
+    """
+    from time import perf_counter
+
+    from clawhive_core.diagnostics.finding import count
+    from clawhive_core.diagnostics.outputs import render
+
+    begin = perf_counter()
+    found = _load(settings, paths)
+    seconds = perf_counter() - begin
+    numbers = count(found.findings)
+    text = render(found.findings, output)
+    if as_json or output == "json":
+        summary = {"skills": len(found.entries), **numbers, "seconds": round(seconds, 3)}
+        findings = [finding.to_dict() for finding in found.findings]
+        print_json({"schema": "check/1", "summary": summary, "findings": findings})
+    else:
+        click.echo(text)
+        note(f"{len(found.entries)} skills checked")
+    failing = numbers["errors"] + (numbers["warnings"] if strict or settings.strict else 0)
+    return 1 if failing else 0
+
+
+def _load(settings: Settings, paths: Sequence[Path] = ()) -> SkillSet:
+    """Return the skills as every start finds them."""
+    from clawhive_core.skills.load import load_skills
+
+    sources = settings.plugins().contributions("clawhive_skill_sources")
+    return load_skills(settings.config(), [each.value for each in sources], paths=paths)
+
+
+def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_shown(_load(settings).find(name)))
+    else:
+        click.echo(f"{done}: {name}")
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    skill = entry.skill
+    return {
+        "schema": "skill/1",
+        **entry.to_dict(),
+        "permissions": list(skill.permissions),
+        "exports": {
+            "api_version": skill.exports.api_version or None,
+            "tools": list(skill.exports.names()),
+        },
+        "imports": [
+            {
+                "from": each.skill,
+                "tools": [tool.name for tool in each.tools],
+                "min_version": each.min_version or None,
+            }
+            for each in skill.imports
+        ],
+        "requires": {
+            key: list(getattr(skill.requires, key))
+            for key in ("tools", "bins", "env", "os", "python")
+        },
+        "findings": [finding.to_dict() for finding in entry.findings],
+        "body": _body(skill),
+    }
+
+
+def _facts(skill: Skill) -> list[tuple[str, str]]:
+    imports = [f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools]
+    requires = skill.requires
+    facts = (
+        ("file", [str(skill.file)]),
+        ("source", [skill.source]),
+        ("trusted", ["yes" if skill.trusted else "no"]),
+        ("tasks", [f"{skill.id}.{name}" for name in skill.tasks]),
+        ("exports", skill.exports.names()),
+        ("imports", imports),
+        ("requires", (*requires.tools, *requires.bins, *requires.env, *requires.os)),
+        ("permissions", skill.permissions),
+    )
+    return [(title, ", ".join(values)) for title, values in facts if values]
+
+
+def _body(skill: Skill) -> str:
+    from clawhive_core.skills.reading import skill_text
+
+    return skill_text(skill)

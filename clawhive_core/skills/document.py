@@ -1,0 +1,249 @@
+"""A YAML or JSON text with the place of each of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.diagnostics.finding import Finding, Severity
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted, shown
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 100_000
+"""How many values a document may hold, those that aliases repeat included."""
+
+_MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")
+)
+
+
+class Document:
+    """One parsed text: its value, where each part of it stands, what is odd about it.
+
+    Args:
+        text: YAML 1.1, of which JSON is read as a part; dates stay texts.
+        file: The file as messages name it.
+        first_line: How many lines of the file stand before the text.
+        what: What messages call the text.
+
+    Raises:
+        InvalidSkill: It is no YAML, nested too deep or too large.
+    """
+
+    def __init__(
+        self, text: str, file: str, *, first_line: int = 0, what: str = "manifest"
+    ) -> None:
+        self.file = file
+        self._first_line = first_line
+        self._what = what
+        self._node, self.value = self._parse(text)
+        self.problems: list[Finding] = []
+        """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
+        self._inspect()
+
+    @classmethod
+    def load(cls, path: Path) -> Document:
+        """Read a manifest; one called `*.json` must be JSON."""
+        text = read_text(path, "manifest")
+        file = shown(path)
+        if path.suffix == ".json":
+            _check_json(text, file)
+            text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
+        return cls(text, file)
+
+    def place(self, path: KeyPath, *, key: bool = False) -> Place:
+        """Return where a value stands, or its key; the nearest one above it where it is missing."""
+        node: Any = self._node
+        for index, part in enumerate(path):
+            found = _child(node, part)
+            if found is None:
+                break
+            node = found[0] if key and index == len(path) - 1 else found[1]
+        return self._at(None if node is None else node.start_mark)
+
+    def finding(
+        self, code: str, path: KeyPath, message: str, fix: str | None = None, *, key: bool = False
+    ) -> Finding:
+        """Return an error at the place of a value."""
+        return self.place(path, key=key).finding(code, "error", message, fix)
+
+    def fail(self, path: KeyPath, message: str, fix: str | None = None) -> InvalidSkill:
+        """Return the exception for a value that is not what it must be."""
+        name = dotted(path) or f"the {self._what}"
+        return InvalidSkill(self.finding("CH0305", path, f"{name}: {message}", fix))
+
+    def _at(self, mark: Any) -> Place:
+        line, column = (0, 0) if mark is None else (mark.line, mark.column)
+        return Place(self.file, line + self._first_line + 1, column + 1)
+
+    def _parse(self, text: str) -> tuple[Any, Any]:
+        import yaml
+
+        loader_class = _loader()
+        try:
+            _check_depth(yaml.parse(text, Loader=loader_class))
+            loader = loader_class(text)
+            try:
+                node = loader.get_single_node()
+                return node, None if node is None else loader.construct_document(node)
+            finally:
+                loader.dispose()
+        except yaml.MarkedYAMLError as error:
+            place = self._at(error.problem_mark or error.context_mark)
+            raise self._unreadable(place, "CH0224", f"is no YAML: {error.problem}") from None
+        except _TooDeep:
+            raise self._unreadable(
+                Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
+            ) from None
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise self._unreadable(Place(self.file), "CH0224", f"is no YAML: {reason}") from None
+
+    def _unreadable(self, place: Place, code: str, message: str) -> InvalidSkill:
+        return InvalidSkill(place.finding(code, "error", f"the {self._what} {message}"))
+
+    def _inspect(self) -> None:
+        """Look at each value once for every time that it is used, so that aliases count."""
+        waiting: list[Any] = [self._node]
+        seen: set[int] = set()
+        for _ in range(MAX_VALUES):
+            if not waiting:
+                return
+            node = waiting.pop()
+            if node is None:
+                continue
+            if id(node) not in seen:
+                seen.add(id(node))
+                self._inspect_one(node)
+            waiting += _below(node)
+        raise self._unreadable(
+            Place(self.file), "CH0229", f"holds more than {MAX_VALUES} values, aliases included"
+        )
+
+    def _inspect_one(self, node: Any) -> None:
+        if node.tag not in _TAGS | {_MERGE}:
+            tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
+            self._note(node, "CH0230", f"`{tag}` is no type of JSON", "write a text or a number")
+        if node.id == "mapping":
+            self._inspect_keys([key for key, _ in node.value])
+
+    def _inspect_keys(self, keys: list[Any]) -> None:
+        first: dict[str, Any] = {}
+        for key in keys:
+            if key.tag not in {_TEXT, _MERGE}:
+                name = key.value if isinstance(key.value, str) else "it"
+                self._note(key, "CH0231", f"`{name}` is no text, as a key of a mapping must be")
+            elif key.value in first:
+                before = first[key.value].start_mark.line + self._first_line + 1
+                message = f"`{key.value}` stands twice; it was set in line {before} before"
+                self._note(key, "CH0227", message, "keep one of them")
+            else:
+                first[key.value] = key
+
+    def _note(self, node: Any, code: str, message: str, fix: str | None = None) -> None:
+        fix = fix or "put it in quotes"
+        self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidSkill: It cannot be read, is too large or is not UTF-8.
+    """
+    place = Place(shown(path))
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        message = f"the {what} cannot be read: {error.strerror}"
+        raise InvalidSkill(place.finding("CH0002", "error", message)) from None
+    if len(data) > MAX_BYTES:
+        message = f"the {what} is larger than {MAX_BYTES} bytes"
+        raise InvalidSkill(place.finding("CH0006", "error", message)) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
+        there = Place(place.file, line)
+        raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
+
+
+def with_severity(finding: Finding, severity: Severity) -> Finding:
+    """Return a finding that weighs differently."""
+    from dataclasses import replace
+
+    return replace(finding, severity=severity)
+
+
+class _TooDeep(Exception):
+    """A text is nested too deep for the parser in C, which has no bound of its own."""
+
+
+def _check_depth(events: Iterator[Any]) -> None:
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _TooDeep
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _loader() -> Any:
+    """Return the safe loader in C, without its reading of dates."""
+    if not _LOADERS:
+        import yaml
+
+        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        dates = "tag:yaml.org,2002:timestamp"
+        resolvers = {
+            first: [(tag, pattern) for tag, pattern in rules if tag != dates]
+            for first, rules in base.yaml_implicit_resolvers.items()
+        }
+        _LOADERS.append(type("Loader", (base,), {"yaml_implicit_resolvers": resolvers}))
+    return _LOADERS[0]
+
+
+_LOADERS: list[Any] = []
+
+
+def _check_json(text: str, file: str) -> None:
+    import json
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Place(file, error.lineno, error.colno)
+        message = f"the manifest is no JSON: {error.msg}"
+        raise InvalidSkill(place.finding("CH0224", "error", message)) from None
+    except RecursionError:
+        message = f"the manifest is nested deeper than {MAX_DEPTH} levels"
+        raise InvalidSkill(Place(file).finding("CH0229", "error", message)) from None
+
+
+def _child(node: Any, part: str | int) -> tuple[Any, Any] | None:
+    """Return key and value of an entry, the item twice in a list."""
+    if node is None or not isinstance(node.value, list):
+        return None
+    entries = cast("list[Any]", node.value)
+    if node.id == "mapping":
+        return next(((key, value) for key, value in entries if key.value == part), None)
+    if isinstance(part, int) and part < len(entries):
+        return entries[part], entries[part]
+    return None
+
+
+def _below(node: Any) -> list[Any]:
+    if not isinstance(node.value, list):
+        return []
+    entries = cast("list[Any]", node.value)
+    return [value for _, value in entries] if node.id == "mapping" else entries

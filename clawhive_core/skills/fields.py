@@ -1,0 +1,88 @@
+"""Typed reading of a document's values: each mistake with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.skills.document import Document
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A mapping inside a document, and the way to it."""
+
+    document: Document
+    path: KeyPath
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, document: Document, path: KeyPath, value: Any) -> Fields:
+        """Return the mapping that stands at a path.
+
+        Raises:
+            InvalidSkill: It is none, or a key is no text.
+        """
+        if not isinstance(value, dict) or not all(
+            isinstance(key, str) for key in cast("dict[Any, Any]", value)
+        ):
+            raise document.fail(path, "must be a mapping")
+        return cls(document, path, cast("Mapping[str, Any]", value))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def at(self, *keys: str | int) -> KeyPath:
+        """Return the path of something below."""
+        return (*self.path, *keys)
+
+    def place(self, *keys: str | int) -> Place:
+        """Return where something below stands."""
+        return self.document.place(self.at(*keys))
+
+    def fail(self, key: str | int | None, message: str, fix: str | None = None) -> InvalidSkill:
+        """Return the exception for a value below, or for the whole."""
+        path = self.path if key is None else self.at(key)
+        return self.document.fail(path, message, fix)
+
+    def below(self, key: str) -> Fields:
+        """Return the mapping of a key; empty where it is missing."""
+        return Fields.of(self.document, self.at(key), self.values.get(key, {}))
+
+    def items(self, key: str) -> list[tuple[KeyPath, Any]]:
+        """Return the entries of a list with their paths; none where it is missing."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list):
+            raise self.fail(key, "must be a list")
+        return [(self.at(key, index), item) for index, item in enumerate(cast("list[Any]", value))]
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text; a number such as a version must be quoted, since `1.10` would lose."""
+        if key not in self.values:
+            return default
+        return text(self.document, self.at(key), self.values[key])
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        return tuple(text(self.document, path, item) for path, item in self.items(key))
+
+    def closed(self, keys: Sequence[str], what: str) -> None:
+        """Refuse a key that is not known, at its place."""
+        for key in self.values:
+            if key in keys:
+                continue
+            close = nearest(key, keys)
+            fix = f"did you mean `{close}`?" if close else f"use one of {', '.join(sorted(keys))}"
+            message = f"`{key}` is no key of {what}"
+            path = self.at(key)
+            raise InvalidSkill(self.document.finding("CH0306", path, message, fix, key=True))
+
+
+def text(document: Document, path: KeyPath, value: Any) -> str:
+    """Return a value that must be a text and not empty."""
+    if isinstance(value, str) and value:
+        return value
+    raise document.fail(path, "must be a text", "put it in quotes" if value else "write a text")

@@ -1,0 +1,76 @@
+"""Where something of a skill stands in its files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from clawhive_core.diagnostics.finding import Finding, Fix, Severity
+from clawhive_core.diagnostics.outputs import printable
+from clawhive_core.errors import SkillError
+
+KeyPath = tuple[str | int, ...]
+"""The keys and indexes that lead to a value in a document."""
+
+_MAX_MESSAGE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file; lines and columns count from 1."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def finding(
+        self, code: str, severity: Severity, message: str, fix: str | None = None
+    ) -> Finding:
+        """Return a finding at this place; what it quotes is cut and fit for a terminal."""
+        return Finding(
+            code,
+            severity,
+            printable(message[:_MAX_MESSAGE]),
+            file=self.file,
+            line=self.line,
+            column=self.column,
+            fix=None if fix is None else Fix(printable(fix[:_MAX_MESSAGE])),
+        )
+
+    def __str__(self) -> str:
+        known = (self.file, self.line, self.column)
+        return ":".join(str(part) for part in known if part is not None)
+
+
+class InvalidSkill(SkillError):
+    """A skill cannot be read, for the reason that its finding gives."""
+
+    def __init__(self, finding: Finding) -> None:
+        fix = None if finding.fix is None else finding.fix.title
+        super().__init__(finding.message, place=finding.place, fix=fix)
+        self.finding = finding
+
+
+def shown(path: Path) -> str:
+    """Return a path for messages: relative where it lies below the current directory."""
+    text = os.fspath(path)
+    try:
+        return text.removeprefix(f"{Path.cwd()}{os.sep}")
+    except OSError:  # the current directory was removed
+        return text
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path is a regular file; one that cannot be looked at is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - never raises, as Path.is_file does
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; one that cannot be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - never raises, as Path.is_dir does
+
+
+def dotted(path: KeyPath) -> str:
+    """Return the path of a value as messages name it."""
+    return ".".join(str(part) for part in path)

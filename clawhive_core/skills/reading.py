@@ -1,0 +1,228 @@
+"""From a folder, or a manifest alone, to a skill and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.skills.contract import REQUIRES_KEYS
+from clawhive_core.skills.document import Document
+from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder, shown
+from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+
+_CONTRACT_KEYS = ("exports", "imports")
+_MAX_DESCRIPTION = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSkill:
+    """A skill as far as it could be read, and the findings about its files."""
+
+    skill: Skill
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing about it is an error."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def is_skill(folder: Path) -> bool:
+    """Whether a folder is a skill: it has a SKILL.md or a manifest."""
+    return any(is_file(folder / name) for name in (TEXT_FILE, *MANIFESTS))
+
+
+def read_skill(place: Path, source: str) -> ReadSkill:
+    """Return the skill of a folder, or of a manifest alone; it never raises for what a file says.
+
+    Args:
+        place: A folder with SKILL.md or a manifest, or a file `NAME.yaml` or `NAME.json`.
+        source: Which part of the search path it comes from.
+    """
+    if is_folder(place):
+        return _Folder(place, source).read()
+    skill = Skill(_slug(place.stem), "0.0.0", place.parent, source, manifest=place)
+    return _with_manifest(skill, place, [])
+
+
+def skill_text(skill: Skill) -> str:
+    """Return the body of a skill's SKILL.md, empty for a manifest alone."""
+    return "" if skill.text_file is None else read_skill_text(skill.text_file).body
+
+
+def _with_manifest(skill: Skill, file: Path, findings: list[Finding]) -> ReadSkill:
+    try:
+        reader = ContractReader.load(file)
+    except InvalidSkill as error:
+        return ReadSkill(skill, (*findings, error.finding))
+    read = reader.read(replace(skill, manifest=file))
+    return ReadSkill(read, (*findings, *reader.findings))
+
+
+class _Folder:
+    """A skill's folder while it is read."""
+
+    def __init__(self, folder: Path, source: str) -> None:
+        self._folder = folder
+        self._manifests = [folder / name for name in MANIFESTS if is_file(folder / name)]
+        file = folder / TEXT_FILE
+        self._text = read_skill_text(file) if is_file(file) else None
+        self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
+        self._skill = Skill(_slug(folder.name), "0.0.0", folder, source)
+
+    def read(self) -> ReadSkill:
+        skill = self._skill if self._text is None else self._described(self._text)
+        inside = [] if self._text is None else self._inside(self._text)
+        if len(self._manifests) + len(inside) > 1:
+            self._two_places(inside)
+        if self._manifests:
+            return _with_manifest(skill, self._manifests[0], self._findings)
+        if inside and self._text is not None:
+            return self._with_inside(skill, inside[0], self._text.file)
+        return ReadSkill(skill, tuple(self._findings))
+
+    def _described(self, text: SkillText) -> Skill:
+        """Return the skill with what the standard's keys say."""
+        self._check_name(text)
+        return replace(
+            self._skill,
+            id=self._text_id(text),
+            version=self._text_version(text),
+            description=self._description(text),
+            text_file=text.file,
+            frontmatter=text.values,
+        )
+
+    def _check_name(self, text: SkillText) -> None:
+        if text.document is None:
+            return
+        name = text.values.get("name")
+        if not isinstance(name, str) or not name:
+            message = "`name` is missing" if name is None else "`name` must be a text"
+            fix = f"write `name: {self._skill.id}`"
+            self._findings.append(text.place("name").finding("CH0201", "warning", message, fix))
+        elif ID.fullmatch(name) is None:
+            message = "`name` is no id, so the skill is called like its folder"
+            self._findings.append(text.place("name").finding("CH0202", "note", message))
+        elif name != self._folder.name:
+            message = f"the folder is called `{self._folder.name}` and the skill `{name}`"
+            self._findings.append(text.place("name").finding("CH0204", "note", message))
+
+    def _text_id(self, text: SkillText) -> str:
+        name = text.values.get("name")
+        return name if isinstance(name, str) and ID.fullmatch(name) else self._skill.id
+
+    def _text_version(self, text: SkillText) -> str:
+        metadata = text.values.get("metadata")
+        inside = cast("dict[Any, Any]", metadata) if isinstance(metadata, dict) else {}
+        for version in (inside.get("version"), text.values.get("version")):
+            if isinstance(version, str) and version:
+                return version
+        return self._skill.version
+
+    def _description(self, text: SkillText) -> str:
+        value = text.values.get("description")
+        if text.document is None:
+            return ""
+        if isinstance(value, str) and value.strip():
+            if len(value) > _MAX_DESCRIPTION:
+                message = f"the description is longer than {_MAX_DESCRIPTION} characters"
+                place = text.place("description")
+                self._findings.append(place.finding("CH0206", "note", message))
+            return value.strip()
+        if not self._manifests:
+            message = "there is no description, so no model can know when to use the skill"
+            fix = "write `description: ...`"
+            place = text.place("description")
+            self._findings.append(place.finding("CH0205", "error", message, fix))
+        return ""
+
+    def _inside(self, text: SkillText) -> list[tuple[KeyPath, Any]]:
+        """Return the contracts that stand in the frontmatter, by their paths."""
+        found: list[tuple[KeyPath, Any]] = []
+        metadata = text.values.get("metadata")
+        if isinstance(metadata, dict) and "clawhive" in metadata:
+            found.append((("metadata", "clawhive"), cast("dict[str, Any]", metadata)["clawhive"]))
+        keys = [key for key in _CONTRACT_KEYS if key in text.values]
+        if keys or self._requires_ours(text):
+            found.append(((), text.values))
+        for key in keys:
+            message = f"`{key}` at the top of a SKILL.md is refused by other tools"
+            fix = f"move it to {MANIFESTS[0]}"
+            self._findings.append(text.place(key).finding("CH0301", "note", message, fix))
+        return found
+
+    def _requires_ours(self, text: SkillText) -> bool:
+        """Whether `requires` at the top is written in ClawHive's way: others use the key too."""
+        value = text.values.get("requires")
+        if value is None or self._manifests:
+            return False
+        ours = isinstance(value, dict) and set(cast("dict[Any, Any]", value)) <= {*REQUIRES_KEYS}
+        lists = ours and all(
+            isinstance(each, list) for each in cast("dict[Any, Any]", value).values()
+        )
+        if not lists and not any(key in text.values for key in _CONTRACT_KEYS):
+            message = "`requires` has another tool's form and is not used"
+            self._findings.append(text.place("requires").finding("CH0304", "note", message))
+        return lists
+
+    def _two_places(self, inside: list[tuple[KeyPath, Any]]) -> None:
+        document = None if self._text is None else self._text.document
+        places = [Place(shown(file), 1, 1) for file in self._manifests]
+        places += [document.place(path) for path, _ in inside if document is not None]
+        others = ", ".join(str(place) for place in places[:-1])
+        message = f"the contract stands in more than one place; also in {others}"
+        self._findings.append(places[-1].finding("CH0302", "error", message, "keep one of them"))
+
+    def _with_inside(self, skill: Skill, found: tuple[KeyPath, Any], file: Path) -> ReadSkill:
+        path, value = found
+        try:
+            fields = self._contract(path, value)
+        except InvalidSkill as error:
+            return ReadSkill(skill, (*self._findings, error.finding))
+        reader = ContractReader(fields, whole=bool(path))
+        read = reader.read(replace(skill, manifest=file))
+        return ReadSkill(read, (*self._findings, *reader.findings))
+
+    def _contract(self, path: KeyPath, value: Any) -> Fields:
+        document = cast("Document", cast("SkillText", self._text).document)
+        if isinstance(value, str):
+            value = self._parsed(document, path, value)
+        if path:
+            return Fields.of(document, path, value)
+        own = {key: value[key] for key in value if key in _TOP_KEYS and key in value}
+        if not any(key in own for key in _CONTRACT_KEYS):
+            own = {"requires": own["requires"]}
+        return Fields.of(document, path, own)
+
+    def _parsed(self, document: Document, path: KeyPath, value: str) -> Any:
+        """Return a contract that is written as a JSON text, for tools that want texts only."""
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise document.fail(path, f"is no JSON: {error}") from None
+
+
+_TOP_KEYS = (
+    *("id", "version", "exports", "imports", "requires", "required_tools", "permissions"),
+    "tasks",
+)
+
+
+def _slug(name: str) -> str:
+    """Return a name as an id."""
+    if ID.fullmatch(name):
+        return name
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64]
+    if slug:
+        return slug
+    import hashlib
+
+    return f"skill-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"

@@ -1,0 +1,133 @@
+"""The check of imports against exports, over a whole set of skills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.skills.contract import api_version
+from clawhive_core.skills.cycles import shortest_cycles
+from clawhive_core.skills.skill import Import, Skill
+
+Skills = Mapping[str, Skill]
+
+
+def check_contracts(
+    skills: Sequence[Skill], broken: frozenset[str] = frozenset()
+) -> dict[str, list[Finding]]:
+    """Return what is wrong with the imports of a set, by the id of the skill that imports.
+
+    Every import names a skill of the set, tools that it exports, and no later version than it
+    has; no skills import each other in a circle.
+
+    Args:
+        skills: The set; each id stands once.
+        broken: Skills of it whose files cannot be read whole: what they export is not known.
+    """
+    known = {skill.id: skill for skill in skills}
+    found = {skill.id: list(_of_skill(skill, known, broken)) for skill in skills}
+    for cycle in _cycles(known):
+        for name in cycle:
+            found[name].append(_cycle_finding(cycle, name, known))
+    return {name: findings for name, findings in found.items() if findings}
+
+
+def importers(skills: Sequence[Skill]) -> dict[str, list[str]]:
+    """Return the ids of the skills that import from each."""
+    users: dict[str, list[str]] = {}
+    for skill in skills:
+        for name in dict.fromkeys(each.skill for each in skill.imports):
+            users.setdefault(name, []).append(skill.id)
+    return users
+
+
+def _of_skill(skill: Skill, known: Skills, broken: frozenset[str]) -> Iterator[Finding]:
+    seen: set[tuple[str, str]] = set()
+    for each in skill.imports:
+        provider = known.get(each.skill)
+        if each.skill == skill.id:
+            message = f"`{skill.id}` imports from itself"
+            fix = "call the tool by its bare name"
+            yield each.place.finding("CH0607", "error", message, fix)
+        elif provider is None:
+            yield _unknown_skill(each, known)
+        elif provider.id not in broken:
+            yield from _tools(each, provider)
+            yield from _version(each, provider)
+        for tool in each.tools:
+            if (each.skill, tool.name) in seen:
+                message = f"`{each.skill}.{tool.name}` is imported twice"
+                yield tool.place.finding("CH0606", "warning", message, "remove one of them")
+            seen.add((each.skill, tool.name))
+
+
+def _unknown_skill(each: Import, known: Skills) -> Finding:
+    close = nearest(each.skill, known)
+    fix = f"did you mean `{close}`?" if close else "install the skill, or remove the import"
+    return each.place.finding("CH0601", "error", f"no skill is called `{each.skill}`", fix)
+
+
+def _tools(each: Import, provider: Skill) -> Iterator[Finding]:
+    names = provider.exports.names()
+    for tool in each.tools:
+        if tool.name in names:
+            continue
+        close = nearest(tool.name, names)
+        listed = ", ".join(names) or "nothing"
+        fix = f"did you mean `{close}`?" if close else f"it exports: {listed}"
+        message = f"`{provider.id}` does not export `{tool.name}`"
+        yield tool.place.finding("CH0602", "error", message, fix)
+
+
+def _version(each: Import, provider: Skill) -> Iterator[Finding]:
+    wanted, there = api_version(each.min_version), api_version(provider.exports.api_version)
+    if wanted is None or each.version_place is None:
+        return
+    exports = provider.exports.place
+    where = f" (stated in {exports})" if exports is not None else ""
+    if there is None:
+        message = f"`{provider.id}` states no api_version{where}, and {each.min_version} is asked"
+        yield each.version_place.finding("CH0603", "error", message, f"update `{provider.id}`")
+    elif there < wanted:
+        message = (
+            f"`{provider.id}` has the api_version {provider.exports.api_version}{where}, "
+            f"below {each.min_version}"
+        )
+        fix = f"update `{provider.id}`, or ask for {provider.exports.api_version}"
+        yield each.version_place.finding("CH0603", "error", message, fix)
+    elif there[0] > wanted[0]:
+        message = (
+            f"`{provider.id}` has the api_version {provider.exports.api_version}{where}: "
+            f"a later major than {each.min_version} may have broken what is imported"
+        )
+        fix = f'try it, then write `min_version: "{there[0]}.0"`'
+        yield each.version_place.finding("CH0604", "warning", message, fix)
+
+
+def _cycles(known: Skills) -> list[tuple[str, ...]]:
+    graph = {
+        skill.id: [each.skill for each in skill.imports if each.skill in known]
+        for skill in known.values()
+    }
+    return shortest_cycles(graph)
+
+
+def _cycle_finding(cycle: tuple[str, ...], name: str, known: Skills) -> Finding:
+    """Return a member's finding: the whole circle from its own import on, each edge's place."""
+    at = cycle.index(name)
+    turned = (*cycle[at:], *cycle[:at], name)
+    edges = [
+        f"{known[one].id} -> {other} ({_edge(known[one], other).place})"
+        for one, other in pairwise(turned)
+    ]
+    message = f"skills import each other in a circle: {', '.join(edges)}"
+    fix = (
+        "break it with a read-only snapshot tool that one of them exports and that needs no import"
+    )
+    return _edge(known[name], turned[1]).place.finding("CH0608", "error", message, fix)
+
+
+def _edge(skill: Skill, provider: str) -> Import:
+    return next(each for each in skill.imports if each.skill == provider)

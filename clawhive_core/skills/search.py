@@ -1,0 +1,141 @@
+"""The search path: where skills are looked for; what stands earlier wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clawhive_core.config.config import Config
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.errors import UsageError
+from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.document import MAX_BYTES
+from clawhive_core.skills.place import Place, is_file, is_folder, shown
+from clawhive_core.skills.reading import is_skill
+from clawhive_core.skills.shipped import SOURCE, shipped_folder
+
+_MANIFEST_ENDS = (".yaml", ".json")
+_SKIPPED = frozenset({"node_modules", "__pycache__", "templates"})
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder that holds skills."""
+
+    folder: Path
+    source: str
+    """`config`, `project`, `user`, `plugin NAME` or `shipped`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPath:
+    """The folders in their order, and what was wrong with naming them."""
+
+    roots: tuple[Root, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def search_path(config: Config, sources: Sequence[SkillSource] = ()) -> SearchPath:
+    """Return the folders of skills: configured, project's, user's, those of plugins, shipped."""
+    findings: list[Finding] = []
+    roots = [Root(config.root / path, "config") for path in config.get("skills.paths")]
+    roots += [Root(config.root / each, "project") for each in ("skills", ".agents/skills")]
+    roots.append(Root(config.user_dir / "skills", "user"))
+    for source in sources:
+        roots += _of_plugin(source, findings)
+    roots.append(Root(shipped_folder(), SOURCE))
+    return SearchPath(tuple(_once(roots)), tuple(findings))
+
+
+def _of_plugin(source: SkillSource, findings: list[Finding]) -> Iterator[Root]:
+    try:
+        name, folders = str(source.name), [Path(folder) for folder in source.folders()]
+    except Exception as error:  # noqa: BLE001 - a plugin's code; the other sources go on
+        message = f"a plugin's source of skills failed: {type(error).__name__}: {error}"
+        findings.append(Finding("CH0405", "error", message))
+        return
+    for folder in folders:
+        yield Root(folder, f"plugin {name}")
+
+
+def _once(roots: Sequence[Root]) -> Iterator[Root]:
+    """Yield each real folder once; a checkout's own `skills` are the shipped ones."""
+    shipped = os.path.realpath(roots[-1].folder)
+    seen: set[str] = set()
+    for root in roots:
+        real = os.path.realpath(root.folder)
+        if real in seen or (real == shipped and root.source != SOURCE):
+            continue
+        seen.add(real)
+        yield root
+
+
+def skills_in(folder: Path) -> list[Path]:
+    """Return the skills right below a folder, sorted: folders, and manifests alone."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    return [entry for entry in entries if _is_entry(entry)]
+
+
+def _is_entry(entry: Path) -> bool:
+    if entry.name.startswith("."):
+        return False
+    if entry.suffix in _MANIFEST_ENDS:
+        return is_file(entry) and entry.stem != "clawhive" and _is_manifest_alone(entry)
+    return is_skill(entry)
+
+
+def _is_manifest_alone(file: Path) -> bool:
+    """Whether a file looks like a manifest: other YAML and JSON may lie beside skills."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(MAX_BYTES)
+    except OSError:
+        return True
+    words = (b"id", b"skill_name", b"tasks", b"exports", b"imports", b"requires", b"permissions")
+    return any(word in text for word in words)
+
+
+def skills_below(given: Path) -> list[Path]:
+    """Return the skills that a path of the command line means, sorted.
+
+    Raises:
+        UsageError: There is no such path.
+    """
+    if is_file(given):
+        alone = given.suffix in _MANIFEST_ENDS and given.stem != "clawhive"
+        return [given if alone else given.parent]
+    if not is_folder(given):
+        raise UsageError(
+            f"there is no {shown(given)}", place=shown(given), fix="name a folder of skills"
+        )
+    if is_skill(given):
+        return [given]
+    found = set(skills_in(given))
+    for folder, folders, _ in os.walk(given):
+        here = Path(folder)
+        if here != given and is_skill(here):
+            found.add(here)
+            folders.clear()
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED and _is_visible(name))
+        if here.name == "skills":
+            found.update(skills_in(here))
+    return sorted(found)
+
+
+def _is_visible(name: str) -> bool:
+    return not name.startswith(".") or name == ".agents"
+
+
+def empty_finding(given: Path) -> Finding:
+    """Return the finding for a path below which no skill lies."""
+    return Place(shown(given)).finding(
+        "CH0406",
+        "warning",
+        "no skill lies here",
+        "a skill is a folder with SKILL.md or clawhive.yaml: clawhive skills new NAME",
+    )

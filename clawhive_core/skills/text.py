@@ -1,0 +1,129 @@
+"""Reading SKILL.md as the Agent Skills standard has it, and tolerantly.
+
+Unknown keys are kept. A value that holds an unquoted colon is read as if it were quoted, with a
+finding, because half of all broken files are broken in just that way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.skills.document import Document, read_text, with_severity
+from clawhive_core.skills.place import InvalidSkill, Place, shown
+
+TEXT_FILE = "SKILL.md"
+
+_FENCE = "---"
+_PLAIN = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """A SKILL.md: its frontmatter, its body, what is wrong with it."""
+
+    file: Path
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    body: str = ""
+    document: Document | None = None
+    """The frontmatter with its places; None where it cannot be read."""
+    findings: tuple[Finding, ...] = ()
+
+    def place(self, *keys: str) -> Place:
+        """Return where a value of the frontmatter stands, the file's start where there is none."""
+        known = self.document is not None
+        return self.document.place(keys) if self.document and known else Place(shown(self.file))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    front: str
+    body: str
+    first_line: int
+    """How many lines stand before the frontmatter."""
+
+
+def read_skill_text(file: Path) -> SkillText:
+    """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
+    try:
+        parts = _split(read_text(file, "text"), Place(shown(file)))
+    except InvalidSkill as error:
+        return SkillText(file, findings=(error.finding,))
+    try:
+        document, repaired = _parse(parts, shown(file))
+    except InvalidSkill as error:
+        return SkillText(file, body=parts.body, findings=(error.finding,))
+    found = [*repaired, *(with_severity(each, "warning") for each in document.problems)]
+    value = document.value
+    if not isinstance(value, dict):
+        message = "the frontmatter must be a mapping"
+        found.append(document.place(()).finding("CH0228", "error", message))
+        return SkillText(file, body=parts.body, findings=tuple(found))
+    values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
+    return SkillText(file, values, parts.body, document, tuple(found))
+
+
+def _split(text: str, place: Place) -> _Parts:
+    """Cut a text at its two fences, each a line of its own."""
+    lines = text.splitlines(keepends=True) if "\x0c" not in text else text.split("\n")
+    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    if start == len(lines) or lines[start].rstrip() != _FENCE:
+        message = "there is no frontmatter"
+        fix = "begin the file with `---`, `name: ...`, `description: ...` and `---`"
+        raise InvalidSkill(Place(place.file, 1, 1).finding("CH0221", "error", message, fix))
+    rest = range(start + 1, len(lines))
+    end = next((number for number in rest if lines[number].rstrip() == _FENCE), None)
+    if end is None:
+        message = "the frontmatter has no end"
+        there = Place(place.file, start + 1, 1)
+        fix = "write a line `---` after its last key"
+        raise InvalidSkill(there.finding("CH0222", "error", message, fix))
+    glue = "" if lines[start].endswith(("\n", "\r")) else "\n"
+    return _Parts(glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :]), start + 1)
+
+
+def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
+    try:
+        return _document(parts.front, parts, file), []
+    except InvalidSkill as error:
+        if error.finding.code != "CH0224":
+            raise
+        quoted, lines = _quoted(parts.front)
+        if not lines:
+            raise
+        try:
+            document = _document(quoted, parts, file)
+        except InvalidSkill:
+            raise error from None
+    message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
+    return document, [
+        Place(file, parts.first_line + number, 1).finding(
+            "CH0225", "warning", message, "put the value in quotes"
+        )
+        for number in lines
+    ]
+
+
+def _document(front: str, parts: _Parts, file: str) -> Document:
+    return Document(front, file, first_line=parts.first_line, what="frontmatter")
+
+
+def _quoted(front: str) -> tuple[str, list[int]]:
+    """Return the text with plain values quoted that YAML cannot read, and the lines of them."""
+    lines, changed = front.splitlines(), list[int]()
+    for index, line in enumerate(lines):
+        match = _PLAIN.match(line)
+        if match is None or not _needs_quotes(match[2]):
+            continue
+        lines[index] = f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"
+        changed.append(index + 1)
+    return "\n".join(lines), changed
+
+
+def _needs_quotes(value: str) -> bool:
+    return ": " in value or value.rstrip().endswith(":") or value[0] in "@`%"

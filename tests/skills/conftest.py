@@ -1,0 +1,62 @@
+"""A project and a user of the test's own, with skills in them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from clawhive_core.config.opening import open_config
+from clawhive_core.skills.load import load_skills
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where skills are written to and loaded from."""
+
+    root: Path
+    home: Path
+
+    @property
+    def env(self):
+        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+
+    @property
+    def user_dir(self):
+        return self.home / ".config" / "clawhive"
+
+    def write(self, path, text=""):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        return file
+
+    def skill(self, name, manifest="", base="skills"):
+        return self.write(f"{base}/{name}/clawhive.yaml", manifest)
+
+    def text(self, name, front, body="", base="skills"):
+        return self.write(f"{base}/{name}/SKILL.md", f"---\n{front}\n---\n{body}")
+
+    def config(self):
+        return open_config(self.root, {}, self.env)
+
+    def load(self, sources=(), env=None, paths=()):
+        return load_skills(self.config(), sources, env=env or self.env, paths=paths)
+
+    def own(self, **more):
+        """Return the entries that are not shipped, by id."""
+        entries = self.load(**more).entries
+        return {each.skill.id: each for each in entries if each.skill.source != "shipped"}
+
+    def codes(self, **more):
+        return [finding.code for finding in self.load(**more).findings]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    root, home = tmp_path / "project", tmp_path / "home"
+    root.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "")
+    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
+    return Place(root, home)
