@@ -10,6 +10,7 @@ from typing import Literal
 from clawhive_core.catalog.catalog import Catalog, Dropped, Shadow, Tool
 from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.names import problem_of
+from clawhive_core.config.config import Config
 
 DEFAULT_ORDER = ("builtin", "web", "sandbox", "mcp_*", "stub")
 _LAST = "stub"
@@ -28,6 +29,16 @@ class Preferences:
     """Tool name to provider id, over everything else."""
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     """The user's other names for tools."""
+
+    @classmethod
+    def of(cls, config: Config) -> Preferences:
+        """Return what the configuration says."""
+        return cls(
+            tuple(config.get("tools.preferred_provider_order")),
+            config.get("tools.conflict"),
+            config.get("tools.pin"),
+            config.get("tools.alias"),
+        )
 
 
 def assemble(tools: Iterable[Tool], preferences: Preferences | None = None) -> Catalog:

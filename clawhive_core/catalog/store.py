@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -49,6 +51,13 @@ class CatalogStore:
         self._listings: dict[int, Sequence[ToolMeta]] = {}
         self._contracts: dict[str, Any] = {}
 
+    def put(self, provider: ToolProvider, tools: Sequence[ToolMeta]) -> Catalog:
+        """Register a provider of this process, or renew what it lists, without waiting."""
+        if provider not in self._providers:
+            self._keep(provider)
+        self._listings[id(provider)] = list(tools)
+        return self._assemble()
+
     async def add_foreign(self, *providers: ToolProvider) -> Catalog:
         """Register providers of plugins; none may stand under a name of ClawHive's own."""
         good = [provider for provider in providers if not _is_reserved(_name_of(provider))]
@@ -62,7 +71,7 @@ class CatalogStore:
 
         A provider that fails or takes too long stays registered, with no tools.
         """
-        self._providers.extend(providers)
+        self._keep(*providers)
         async with anyio.create_task_group() as group:
             for provider in providers:
                 group.start_soon(self._list, provider)
@@ -81,12 +90,21 @@ class CatalogStore:
         return None if contracts is None else contracts.get(name)
 
     async def close_providers(self) -> None:
-        """Close every provider at the same time; failures and hangs are noted, never raised."""
+        """Close every provider at the same time; failures and hangs are noted, never raised.
+
+        A store that nobody closed does it when the interpreter exits.
+        """
+        _unclosed.pop(id(self), None)
         providers, self._providers = self._providers, []
         self._listings.clear()
         async with anyio.create_task_group() as group:
             for provider in providers:
                 group.start_soon(self._close, provider)
+
+    def _keep(self, *providers: ToolProvider) -> None:
+        self._providers.extend(providers)
+        if self._providers:
+            _unclosed[id(self)] = (os.getpid(), self)
 
     async def _list(self, provider: ToolProvider) -> None:
         name = _name_of(provider)
@@ -128,6 +146,28 @@ class CatalogStore:
             self._note(f"provider `{name}` did not close within its time")
         except Exception as error:  # noqa: BLE001 - closing goes on with the others
             self._note(f"provider `{name}` failed to close: {_text_of(error)}")
+
+
+_unclosed: dict[int, tuple[int, CatalogStore]] = {}
+"""The stores whose providers are not closed yet, by process: a forked child closes none."""
+
+
+def _close_at_exit() -> None:
+    import asyncio
+
+    stores = [store for pid, store in _unclosed.values() if pid == os.getpid()]
+    if not stores:
+        return
+
+    async def close() -> None:
+        async with anyio.create_task_group() as group:
+            for store in stores:
+                group.start_soon(store.close_providers)
+
+    asyncio.run(close())
+
+
+atexit.register(_close_at_exit)
 
 
 async def _listing(provider: ToolProvider) -> list[ToolMeta]:

@@ -122,7 +122,13 @@ _ROUTING = (
 )
 
 _TOOLS = (
-    Setting("tools", "tables", (), "Run-time tools, one `[[tools]]` each."),
+    Setting(
+        "tools",
+        "tables",
+        (),
+        'Run-time tools, one `[[tools]]` each: `name`, `function = "module:attr"` of an installed '
+        "module, and what `@tool` may be told.",
+    ),
     Setting(
         "tools.preferred_provider_order",
         "texts",

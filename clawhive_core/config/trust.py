@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.config.tomlfile import read_bytes
 from clawhive_core.diagnostics.finding import Finding, Fix
-from clawhive_core.errors import ConfigError, StorageError, UsageError
+from clawhive_core.errors import ConfigError, UsageError
 
 _SCHEMA = "trust/1"
 _FILE = "trust.json"
@@ -50,8 +49,7 @@ def list_trust(user_dir: Path) -> TrustList:
     """Return what the user trusts; a file that cannot be used counts as empty, with a finding."""
     file = user_dir / _FILE
     try:
-        _refuse_shared(file)
-        data = read_bytes(file, os.fspath(file))
+        data = _file(user_dir).read()
         return TrustList(() if data is None else _parse(data))
     except (ConfigError, ValueError, RecursionError) as error:
         return TrustList((), (_unusable(file, str(error)),))
@@ -75,7 +73,7 @@ def trust_project(
     """
     refuse_inside_run(env)
     entry = _entry(file, sha256)
-    with _locked(user_dir):
+    with _file(user_dir).locked():
         others = [old for old in _kept(user_dir) if old.path != entry.path]
         _write(user_dir, (*others, entry))
     return entry
@@ -92,7 +90,7 @@ def revoke_trust(file: Path, *, user_dir: Path, env: Mapping[str, str]) -> bool:
     if not list_trust(user_dir).entries:
         return False
     real = os.path.realpath(file)
-    with _locked(user_dir):
+    with _file(user_dir).locked():
         before = _kept(user_dir)
         after = tuple(entry for entry in before if entry.path != real)
         if len(after) == len(before):
@@ -101,7 +99,7 @@ def revoke_trust(file: Path, *, user_dir: Path, env: Mapping[str, str]) -> bool:
     return True
 
 
-def refuse_inside_run(env: Mapping[str, str]) -> None:
+def refuse_inside_run(env: Mapping[str, str], what: str = "trust") -> None:
     """Raise where the caller was started by a run: no agent decides about itself.
 
     Raises:
@@ -110,7 +108,7 @@ def refuse_inside_run(env: Mapping[str, str]) -> None:
     run = env.get("CLAWHIVE_RUN")
     if run:
         raise UsageError(
-            f"this was started by the run {run[:64]!r}, and no run may change trust",
+            f"this was started by the run {run[:64]!r}, and no run may change {what}",
             code="inside_run",
             place="CLAWHIVE_RUN",
             fix="run the command yourself, in a terminal that no run has opened",
@@ -132,18 +130,6 @@ def _entry(file: Path, expected: str | None) -> Trusted:
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Trusted(os.path.realpath(file), sha256, now)
-
-
-def _refuse_shared(file: Path) -> None:
-    """Others who may write the list could trust for the user."""
-    if os.name != "posix":
-        return
-    with suppress(OSError):
-        found = file.stat()
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ValueError("others may write it")
-        if found.st_uid not in {0, os.geteuid()}:
-            raise ValueError("it belongs to somebody else")
 
 
 def _parse(data: bytes) -> tuple[Trusted, ...]:
@@ -185,63 +171,14 @@ def _kept(user_dir: Path) -> tuple[Trusted, ...]:
     """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
     found = list_trust(user_dir)
     if found.findings:
-        file = user_dir / _FILE
-        with _storing(file):
-            file.replace(_free_name(file))
+        _file(user_dir).set_aside()
     return found.entries
 
 
-def _free_name(file: Path) -> Path:
-    number = 1
-    while os.path.lexists(kept := file.with_name(f"{file.name}.damaged-{number}")):
-        number += 1
-    return kept
-
-
-@contextmanager
-def _locked(user_dir: Path) -> Generator[None]:
-    """Hold the directory while the list is read and replaced, so that no other's entry is lost."""
-    with _storing(user_dir):
-        user_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(user_dir, os.O_RDONLY) if os.name == "posix" else None
-    try:
-        if handle is not None:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
 def _write(user_dir: Path, entries: tuple[Trusted, ...]) -> None:
-    import json
-    import tempfile
-
-    document = {"schema": _SCHEMA, "projects": [entry.to_dict() for entry in entries]}
-    with _storing(user_dir / _FILE):
-        # mkstemp makes the file readable and writable by its owner only.
-        handle, name = tempfile.mkstemp(prefix=".trust-", dir=user_dir)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=2)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(user_dir / _FILE)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    projects = [entry.to_dict() for entry in entries]
+    _file(user_dir).write({"schema": _SCHEMA, "projects": projects})
 
 
-@contextmanager
-def _storing(path: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"the list of trusted projects cannot be written: {error.strerror or error}",
-            place=os.fspath(path),
-            fix="give yourself the right to write there, or free space, and repeat the command",
-        ) from error
+def _file(user_dir: Path) -> PrivateFile:
+    return PrivateFile(user_dir, _FILE, "the list of trusted projects")

@@ -28,13 +28,24 @@ async def invoke(
             exception, with its file:line.
     """
     arguments = declaration.schema.arguments(input, ctx)
+    return await invoke_with(declaration, arguments, ctx.tool_call_id)
+
+
+async def invoke_with(
+    declaration: ToolDeclaration, arguments: Mapping[str, Any], tool_call_id: str
+) -> ToolResult:
+    """Call a tool function with Python arguments, as `invoke` does once it has them.
+
+    Raises:
+        ToolError: As `invoke`.
+    """
     function = declaration.function
     try:
         if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
             value = await _in_thread(function, arguments)
-        return to_result(value, ctx.tool_call_id)
+        return to_result(value, tool_call_id)
     except ClawHiveError:
         raise
     except (

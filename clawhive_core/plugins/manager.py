@@ -75,7 +75,8 @@ class PluginManager:
     def providers(self) -> list[ToolProvider]:
         """Return the providers of every usable plugin, in order.
 
-        Only plugins whose manifest says `tools = "dynamic"` are imported for it.
+        Only plugins whose manifest says `tools = "dynamic"`, or names one of the plugin's settings
+        in `dynamic_settings`, are imported for it.
 
         Raises:
             PluginError, ExceptionGroup: As `raise_failures`, with `strict`.
@@ -180,9 +181,15 @@ class PluginManager:
         for provider_id in ids:
             own = provider_id == plugin.id
             yield PluginProvider(plugin) if own else ListedProvider(plugin, provider_id)
-        if plugin.manifest is not None and plugin.manifest.dynamic:
+        if plugin.manifest is None:
+            return
+        if plugin.manifest.dynamic:
             for contribution in self._contributions_of(plugin, _PROVIDERS):
                 yield contribution.value
+        elif set(plugin.manifest.dynamic_settings) & set(self._options.settings.get(plugin.id, ())):
+            for contribution in self._contributions_of(plugin, _PROVIDERS):
+                if _id_of(contribution) not in ids:
+                    yield contribution.value
 
     def _contributions_of(self, plugin: Plugin, hook: str) -> list[Contribution]:
         if not plugin.is_usable or hook not in plugin.hooks:
@@ -195,6 +202,14 @@ class PluginManager:
     def _raise_if_strict(self) -> None:
         if self._options.strict:
             self.raise_failures()
+
+
+def _id_of(contribution: Contribution) -> object:
+    """Return a provider's id, None where it fails: the catalog then notes what is wrong."""
+    try:
+        return contribution.value.provider_id
+    except Exception:  # noqa: BLE001 - the isolation boundary: a plugin's provider
+        return None
 
 
 def _duplicate(plugin: Plugin, twins: Sequence[Plugin]) -> PluginError:

@@ -37,6 +37,7 @@ _PLUGIN_KEYS: Mapping[str, Kind | Literal["any"]] = {
     "after": "texts",
     "before": "texts",
     "tools": "text",
+    "dynamic_settings": "texts",
 }
 _COMMAND_KEYS: Mapping[str, Kind] = {"name": "text", "help": "text"}
 TOOL_KEYS: Mapping[str, Kind] = {
@@ -93,6 +94,8 @@ class Manifest:
     before: tuple[str, ...] = ()
     dynamic: bool = False
     """Whether the tools of its providers are only known at run time."""
+    dynamic_settings: tuple[str, ...] = ()
+    """Settings of which each may add providers that are only known at run time."""
     commands: tuple[ManifestCommand, ...] = ()
     tools: tuple[ToolMeta, ...] = ()
 
@@ -194,6 +197,7 @@ class _Reader:
             after=tuple(plugin.get("after", ())),
             before=tuple(plugin.get("before", ())),
             dynamic="tools" in plugin,
+            dynamic_settings=tuple(plugin.get("dynamic_settings", ())),
             commands=self._commands(value.get("commands", [])),
             tools=self._tools(value.get("tools", []), plugin["id"]),
         )

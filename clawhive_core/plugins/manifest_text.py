@@ -39,6 +39,8 @@ def _plugin(manifest: Manifest) -> Iterator[str]:
         yield f"before = {_texts(manifest.before)}"
     if manifest.dynamic:
         yield 'tools = "dynamic"'
+    if manifest.dynamic_settings:
+        yield f"dynamic_settings = {_texts(manifest.dynamic_settings)}"
 
 
 def _command(command: ManifestCommand) -> Iterator[str]:

@@ -31,6 +31,7 @@ from clawhive_core.protocols.provider import ToolProvider
 T = TypeVar("T")
 
 _PROVIDERS = "clawhive_tool_providers"
+_LISTS = ("after", "before", "dynamic_settings")
 _COMMANDS = "clawhive_commands"
 
 
@@ -64,8 +65,8 @@ class SyncReport:
 def sync(target: str) -> list[SyncReport]:
     """Import a plugin's code and write its manifest beside the package's `__init__.py`.
 
-    What only the author knows is kept from the manifest that is there: `after`, `before` and
-    `tools = "dynamic"`. Synchronising twice changes nothing.
+    What only the author knows is kept from the manifest that is there: `after`, `before`,
+    `tools = "dynamic"` and `dynamic_settings`. Synchronising twice changes nothing.
 
     Args:
         target: As `find_plugins`.
@@ -234,7 +235,7 @@ def _kept_part(path: Path) -> Manifest | None:
 
     try:
         table = tomllib.loads(path.read_text("utf-8")).get("plugin", {})
-        plugin = {key: table[key] for key in ("after", "before", "tools") if key in table}
+        plugin = {key: table[key] for key in (*_LISTS, "tools") if key in table}
         return parse_manifest(manifest_text(Manifest("kept", HOOK_API, **_typed(plugin))))
     except (OSError, ValueError, TypeError, ManifestError):
         return None
@@ -242,9 +243,7 @@ def _kept_part(path: Path) -> Manifest | None:
 
 def _typed(plugin: Mapping[str, Any]) -> dict[str, Any]:
     """Return the author's keys as fields of a Manifest."""
-    fields: dict[str, Any] = {
-        key: tuple(plugin[key]) for key in ("after", "before") if key in plugin
-    }
+    fields: dict[str, Any] = {key: tuple(plugin[key]) for key in _LISTS if key in plugin}
     return {**fields, "dynamic": plugin.get("tools") == "dynamic"}
 
 

@@ -44,15 +44,37 @@ class Rules:
         denies: Sequence[str] = (),
         asks: Sequence[str] = (),
     ) -> None:
-        self.grants = tuple(grants)
+        self.grants: tuple[CapabilityGrant, ...] = ()
         self.denies = tuple(denies)
         self.asks = tuple(asks)
         self._grants: dict[str, list[tuple[Capability, CapabilityGrant]]] = {}
-        for grant in self.grants:
-            pattern = parse(grant.capability)
-            self._grants.setdefault(pattern.verb, []).append((pattern, grant))
+        self._next_end: str | None = None
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
+        self.extend(grants)
+
+    def extend(self, grants: Iterable[CapabilityGrant]) -> None:
+        """Let further grants count from now on; those that are known change nothing."""
+        known = {grant.grant_id for grant in self.grants}
+        new = tuple(grant for grant in grants if not known or grant.grant_id not in known)
+        self.grants += new
+        for grant in new:
+            pattern = parse(grant.capability)
+            self._grants.setdefault(pattern.verb, []).append((pattern, grant))
+        ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
+        self._next_end = min(ends, default=None)
+
+    def expire(self, now: str) -> None:
+        """Let the grants whose time is over count no longer.
+
+        Args:
+            now: The present as the log writes it: RFC 3339, microseconds, UTC.
+        """
+        if self._next_end is None or now < self._next_end:
+            return
+        left = [each for each in self.grants if each.expires_at is None or each.expires_at > now]
+        self.grants, self._grants = (), {}
+        self.extend(left)
 
     def authority(self, capability: Capability) -> Authority:
         """Return deny where a deny matches, else the least verdict of its grants, else deny."""

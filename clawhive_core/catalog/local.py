@@ -1,0 +1,216 @@
+"""Tools of this process: added and removed while it runs, or named in the configuration."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
+from typing import Any
+
+from clawhive_core.catalog.listing import problem_of_tool
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.errors import ToolError, UnknownId, UsageError
+from clawhive_core.events.log import EventLog
+from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.tools import ToolMeta, ToolResult
+from clawhive_core.plugins.tool import ToolDeclaration
+from clawhive_core.protocols.context import InvokeContext
+
+PROVIDER_ID = "local"
+_CONTEXT = "ctx"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTool:
+    """A tool and the function that it calls."""
+
+    meta: ToolMeta
+    declaration: ToolDeclaration
+    typed: bool = False
+    """Whether input becomes the types of the function's annotations, as with `@tool`."""
+
+
+class LocalProvider:
+    """Offers functions of this process (`clawhive_core.ToolProvider`)."""
+
+    provider_id = PROVIDER_ID
+
+    def __init__(self) -> None:
+        self.tools: dict[str, LocalTool] = {}
+
+    async def list_tools(self) -> list[ToolMeta]:
+        """Return what was added and not removed."""
+        return [tool.meta for tool in self.tools.values()]
+
+    async def invoke(
+        self, tool_name: str, input: Mapping[str, Any], ctx: InvokeContext
+    ) -> ToolResult:
+        """Call a tool's function: an `async def` is awaited, a `def` runs in a worker thread.
+
+        Raises:
+            ToolError: `tool_not_found` where it was removed meanwhile; else as the function.
+        """
+        from clawhive_core.plugins.invocation import invoke, invoke_with
+
+        tool = self.tools.get(tool_name)
+        if tool is None:
+            raise ToolError(f"the tool `{tool_name}` was removed", code="tool_not_found")
+        if tool.typed:
+            return await invoke(tool.declaration, input, ctx)
+        arguments = _arguments(tool.declaration.function, input, ctx)
+        return await invoke_with(tool.declaration, arguments, ctx.tool_call_id)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class ToolsFacade:
+    """Adds and removes tools while the process runs: `hive.tools`.
+
+    Example:
+        ::
+
+            async def zone() -> str:
+                return "UTC"
+
+            schema = {"type": "object", "additionalProperties": False}
+            meta = ToolMeta("clock.zone", "Name the time zone.", schema, "local", risk="safe")
+            hive.tools.add(meta, zone)
+            hive.tools.remove("clock.zone")
+    """
+
+    def __init__(
+        self, catalog: CatalogStore, log: EventLog, configured: Sequence[LocalTool] = ()
+    ) -> None:
+        self._catalog = catalog
+        self._log = log
+        self._provider = LocalProvider()
+        self._provider.tools = {tool.meta.name: tool for tool in configured}
+
+    def open(self) -> None:
+        """List what the configuration names, beside the tools of other providers."""
+        if self._provider.tools:
+            self._catalog.put(self._provider, self._metas())
+
+    def add(self, meta: ToolMeta, function: Callable[..., Any]) -> str:
+        """Offer a function as a tool, at once; one of the same name that was added is replaced.
+
+        Input comes as keyword arguments; a parameter `ctx` gets the InvokeContext. Its provider is
+        `local`, which stands just before `stub` unless `preferred_provider_order` names it.
+
+        Args:
+            meta: All of the tool; its provider_id becomes `local`.
+            function: A `def`, which runs in a worker thread, or an `async def`.
+
+        Returns:
+            The new catalog revision.
+
+        Raises:
+            UsageError: `invalid_tool`: the definition or the function cannot be a tool's.
+        """
+        own = replace(meta, provider_id=PROVIDER_ID)
+        problem = problem_of_tool(own) or _problem_of_function(own, function)
+        if problem is not None:
+            raise _invalid(str(meta.name), problem)
+        declaration = ToolDeclaration(function, function.__name__, {})
+        self._provider.tools[own.name] = LocalTool(own, declaration)
+        return self._renew()
+
+    def remove(self, name: str) -> str:
+        """Withdraw a tool that was added here, and return the new catalog revision.
+
+        Raises:
+            UnknownId: No tool of that name was added.
+        """
+        if name not in self._provider.tools:
+            added = ", ".join(self._provider.tools) or "none"
+            raise UnknownId(
+                f"no tool `{name}` was added while this runs",
+                place=name,
+                fix=f"added are: {added}; tools of plugins are switched off with --no-plugins",
+            )
+        del self._provider.tools[name]
+        return self._renew()
+
+    def _metas(self) -> list[ToolMeta]:
+        return [tool.meta for tool in self._provider.tools.values()]
+
+    def _renew(self) -> str:
+        before = self._catalog.current.revision
+        now = self._catalog.put(self._provider, self._metas())
+        if now.revision != before:
+            self._log.post(_changed(now.revision, [tool.meta for tool in now]))
+        return now.revision
+
+
+def _changed(revision: str, tools: Sequence[ToolMeta]) -> Event:
+    rows = [
+        {
+            "name": meta.name,
+            "provider_id": meta.provider_id,
+            "contract_hash": meta.contract_hash,
+            "text_hash": meta.text_hash,
+        }
+        for meta in tools
+    ]
+    return Event("catalog.revision", {"catalog_revision": revision, "tools": Blob(rows)})
+
+
+def _arguments(
+    function: Callable[..., Any], input: Mapping[str, Any], ctx: InvokeContext
+) -> dict[str, Any]:
+    arguments = dict(input)
+    signature = inspect.signature(function)
+    if _CONTEXT in signature.parameters:
+        arguments[_CONTEXT] = ctx
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        raise ToolError(
+            f"the tool's function does not take this input: {error}",
+            code="invalid_input",
+            fix="give what the tool's schema names",
+        ) from None
+    return arguments
+
+
+def _problem_of_function(meta: ToolMeta, function: object) -> str | None:
+    """Return why a function cannot serve a tool, or None."""
+    if not isinstance(function, FunctionType | MethodType):
+        return f"{type(function).__name__} is no function; wrap it in a `def`"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return "its function yields; return a list"
+    return _problem_of_signature(meta.input_schema, inspect.signature(function).parameters)
+
+
+def _problem_of_signature(
+    schema: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+) -> str | None:
+    """Return where a schema and a function differ in the names of arguments, or None."""
+    kinds = {each.kind for each in parameters.values()}
+    if inspect.Parameter.POSITIONAL_ONLY in kinds:
+        return "its function takes arguments by position; remove the `/`"
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    takes_all = inspect.Parameter.VAR_KEYWORD in kinds
+    for name in properties:
+        if name == _CONTEXT or (name not in parameters and not takes_all):
+            return f"its schema names `{name}`, which its function does not take from the input"
+    for name, each in parameters.items():
+        if name != _CONTEXT and name not in required and _is_needed(each):
+            return f"its function needs `{name}`, which its schema does not require"
+    return None
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    named = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+    return named and parameter.default is parameter.empty
+
+
+def _invalid(name: str, problem: str) -> UsageError:
+    return UsageError(
+        f"`{name}` cannot be a tool: {problem}",
+        code="invalid_tool",
+        place=name,
+        fix="correct the ToolMeta or the function",
+    )

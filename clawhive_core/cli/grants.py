@@ -1,0 +1,187 @@
+"""`clawhive grants`: rights that a person gives beside a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawhive_core.cli.output import note, print_json, short, table
+from clawhive_core.cli.settings import Settings
+from clawhive_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.config import Config
+    from clawhive_core.events.log import EventLog
+    from clawhive_core.policy.grants import GrantBook, Wish
+
+
+@click.group(epilog="Example: clawhive grants list")
+def command() -> None:
+    """Issue, list and revoke rights. ID is an id, a unique part of its start, or `last`."""
+
+
+@command.command(epilog="Example: clawhive grants issue 'fs.write:${workspace}/docs/**' --always")
+@click.argument("capability", metavar="CAP")
+@click.option("--task", metavar="T", help="For one task: its id, or its run's id or `last`.")
+@click.option("--session", metavar="S", help="For the runs of one session (`run --session S`).")
+@click.option("--always", is_flag=True, help="For every run, in every project, until it expires.")
+@click.option(
+    "--subject", metavar="P", default="agent:default", show_default=True, help="Who gets it."
+)
+@click.option("--expires", metavar="TIME", help="30m, 2h, 10d or 1w; 90 days with --always.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
+    """Give a right. An unsafe tool asks all the same, each time."""
+    from clawhive_core.config import refuse_inside_run
+
+    refuse_inside_run(os.environ, "rights")
+    with _book(settings, make=True) as (book, config, log):
+        wish = _wish(options, log)
+        given = book.issue(wish, _variables(config, wish, log), datetime.now(UTC))
+    if as_json:
+        print_json({"schema": "grants/1", "grants": [given]})
+        return
+    until = given["expires_at"]
+    click.echo(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
+    note(f"until {until[:19].replace('T', ' ')} UTC" if until else "it has no expiry of its own")
+    note(f"end it: clawhive grants revoke {short(given['grant_id'])}")
+
+
+@command.command("list", epilog="Example: clawhive grants list --json")
+@click.option("--all", "everything", is_flag=True, help="Also what tasks that go on hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
+    """List the rights that people gave and that stand."""
+    from clawhive_core.policy.grants import is_given
+
+    with _book(settings) as (book, _, _):
+        standing = book.standing(datetime.now(UTC))
+        if (problem := book.problem) is not None:
+            note(f"note: {problem}")
+    grants = [each for each in standing if everything or is_given(each)]
+    if as_json:
+        print_json({"schema": "grants/1", "grants": grants})
+        return
+    rows = [
+        (
+            short(each["grant_id"]),
+            each["capability"],
+            each["mode"],
+            each["subject"],
+            _extent(each),
+            (each["expires_at"] or "-")[:16].replace("T", " "),
+        )
+        for each in grants
+    ]
+    click.echo(table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "EXPIRES")))
+
+
+@command.command(epilog="Example: clawhive grants revoke last")
+@click.argument("grant", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
+    """End a right, and what tasks took over from it."""
+    from clawhive_core.config import refuse_inside_run
+    from clawhive_core.policy.grants import is_given
+
+    refuse_inside_run(os.environ, "rights")
+    with _book(settings) as (book, _, _):
+        now = datetime.now(UTC)
+        ended = book.revoke(grant, now)
+        left = [each for each in book.standing(now) if is_given(each)]
+    if as_json:
+        print_json({"schema": "grants/1", "grants": left})
+    else:
+        click.echo(f"revoked: {short(ended)}")
+
+
+@contextmanager
+def _book(
+    settings: Settings, *, make: bool = False
+) -> Generator[tuple[GrantBook, Config, EventLog | None]]:
+    from clawhive_core.hive import open_log
+    from clawhive_core.policy.grants import GrantBook
+
+    config = settings.config()
+    log = open_log(config) if make or settings.has_log() else None
+    try:
+        yield GrantBook(config.user_dir, log), config, log
+    finally:
+        if log is not None:
+            log.close()
+
+
+def _wish(options: Mapping[str, Any], log: EventLog | None) -> Wish:
+    from clawhive_core.policy.grants import Wish, duration
+
+    task, session, always = options["task"], options["session"], options["always"]
+    if sum((task is not None, session is not None, always)) != 1:
+        raise UsageError(
+            "say for how long: one of --task, --session and --always",
+            place="--task, --session, --always",
+            fix="--session S, as in `clawhive run --session S`",
+        )
+    given = options["expires"]
+    wish = Wish(
+        options["capability"],
+        "persistent",
+        subject=options["subject"],
+        life=None if given is None else duration(given),
+    )
+    if task is not None:
+        return replace(wish, scope="task", scope_id=_task(str(task), log)["task_id"])
+    return wish if always else replace(wish, scope="session", scope_id=_named(str(session)))
+
+
+def _named(session: str) -> str:
+    if not session.strip():
+        raise UsageError("the session has no name", place="--session", fix="--session S")
+    return session
+
+
+def _task(text: str, log: EventLog | None) -> dict[str, Any]:
+    """Return the row of the run that a task's or a run's id names.
+
+    Raises:
+        UnknownId: No run is called so, and no task.
+        UsageError: The task has ended, and its rights with it.
+    """
+    from clawhive_core.errors import UnknownId
+    from clawhive_core.runs.view import find_run
+
+    if log is None:
+        raise UnknownId("no run is recorded here", place=text, fix="clawhive runs list")
+    find = "SELECT run_id, task_id, status, artifacts FROM runs WHERE {} = ?"
+    rows = log.read(find.format("task_id") + " ORDER BY started_seq DESC", (text,))
+    row = dict((rows or log.read(find.format("run_id"), (find_run(log, text),)))[0])
+    if row["status"] in {"succeeded", "failed", "cancelled"}:
+        raise UsageError(
+            f"the task of run {short(row['run_id'])} has ended, and its rights with it",
+            place="--task",
+            fix="give the right with `clawhive run --grant`, or for a session",
+        )
+    return row
+
+
+def _variables(config: Config, wish: Wish, log: EventLog | None) -> dict[str, str]:
+    found = {"workspace": str(config.root), "home": os.environ.get("HOME") or str(Path.home())}
+    if wish.scope == "task":
+        found["run"] = _task(wish.scope_id, log)["artifacts"]
+    return found
+
+
+def _extent(grant: Mapping[str, Any]) -> str:
+    if grant["scope"] == "persistent":
+        return "always"
+    name = grant["scope_id"]
+    return f"{grant['scope']} {short(name) if grant['scope'] == 'task' else name}"

@@ -1,0 +1,120 @@
+"""A small JSON file in the user's own directory that only the user may write."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clawhive_core.config.tomlfile import read_bytes
+from clawhive_core.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateFile:
+    """A file by directory and name, and what errors call it."""
+
+    user_dir: Path
+    name: str
+    noun: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.user_dir / self.name
+
+    def read(self) -> bytes | None:
+        """Return its bytes, None where there is no such file.
+
+        Raises:
+            ValueError: Others may write it, or it belongs to somebody else.
+            ConfigError: It cannot be read.
+        """
+        _refuse_shared(self.path)
+        return read_bytes(self.path, os.fspath(self.path))
+
+    def set_aside(self) -> None:
+        """Keep a damaged file under another name.
+
+        Raises:
+            StorageError: It cannot be renamed.
+        """
+        with self._storing(self.path):
+            self.path.replace(_free_name(self.path))
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Hold the directory while the file is read and replaced, so that no entry is lost.
+
+        Raises:
+            StorageError: The directory cannot be made or opened.
+        """
+        with self._storing(self.user_dir):
+            self.user_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.user_dir, os.O_RDONLY) if os.name == "posix" else None
+        try:
+            if handle is not None:
+                import fcntl
+
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Replace it in one step, readable and writable by its owner only.
+
+        Raises:
+            StorageError: It cannot be written; the old one is still there.
+        """
+        import json
+        import tempfile
+
+        with self._storing(self.path):
+            # mkstemp makes the file readable and writable by its owner only.
+            handle, name = tempfile.mkstemp(prefix=f".{self.path.stem}-", dir=self.user_dir)
+            temporary = Path(name)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    json.dump(document, file, indent=2)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    @contextmanager
+    def _storing(self, path: Path) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(
+                f"{self.noun} cannot be written: {error.strerror or error}",
+                place=os.fspath(path),
+                fix="give yourself the right to write there, or free space, and repeat the command",
+            ) from error
+
+
+def _refuse_shared(file: Path) -> None:
+    """Others who may write the file could decide for the user."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):
+        found = file.stat()
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ValueError("others may write it")
+        if found.st_uid not in {0, os.geteuid()}:
+            raise ValueError("it belongs to somebody else")
+
+
+def _free_name(file: Path) -> Path:
+    number = 1
+    while os.path.lexists(kept := file.with_name(f"{file.name}.damaged-{number}")):
+        number += 1
+    return kept

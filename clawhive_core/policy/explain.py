@@ -1,0 +1,77 @@
+"""Why a decision is as it is, and which rules are in force: for people, never for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from clawhive_core.capabilities import parse
+from clawhive_core.model.principal import Principal
+from clawhive_core.policy.decision import Decision
+from clawhive_core.policy.protected import as_rules
+from clawhive_core.policy.rules import Rules
+from clawhive_core.protocols.check import CheckResult, PolicyRequest
+
+
+def why(
+    request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult], decision: Decision
+) -> dict[str, Any]:
+    """Return each part of a decision: what every capability, the tool's risk and checks say."""
+    return {
+        "verdict": decision.verdict,
+        "principal": str(request.principal),
+        "risk": request.tool.risk,
+        "capabilities": [_part(text, rules) for text in request.capabilities],
+        "floor": "ask" if decision.floor else "allow",
+        "each_time": decision.each_time,
+        "checks": [{"verdict": each.verdict, "rule": each.rule} for each in checks],
+        "missing": list(decision.needed),
+        "final": decision.final,
+    }
+
+
+def _part(text: str, rules: Rules) -> dict[str, Any]:
+    found = rules.authority(parse(text))
+    grant = found.grant
+    return {
+        "capability": text,
+        "verdict": found.verdict,
+        "rule": found.rule,
+        "pattern": None if grant is None else grant.capability,
+        "issuer": None if grant is None else grant.issuer,
+    }
+
+
+def in_force(principal: Principal, rules: Rules) -> dict[str, Any]:
+    """Return every rule with its pattern, what it says and who gave it; and protected names.
+
+    The protected names are those that no grant opens to a tool, or only one of exactly that name.
+    """
+    return {
+        "principal": str(principal),
+        "rules": [*_granted(rules), *_stored(rules)],
+        "protected": list(as_rules()),
+    }
+
+
+def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
+    for grant in rules.grants:
+        yield {
+            "pattern": grant.capability,
+            "mode": grant.mode,
+            "issuer": grant.issuer,
+            "expires_at": grant.expires_at,
+            "grant_id": grant.parent_grant,
+        }
+
+
+def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
+    for mode, patterns in (("ask", rules.asks), ("deny", rules.denies)):
+        for pattern in patterns:
+            yield {
+                "pattern": pattern,
+                "mode": mode,
+                "issuer": "config",
+                "expires_at": None,
+                "grant_id": None,
+            }

@@ -1,0 +1,262 @@
+"""Grants that a person gives beside a run: issued, listed, revoked, and what of them counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from clawhive_core.capabilities import normalise
+from clawhive_core.errors import UnknownId, UsageError
+from clawhive_core.events.log import EventLog
+from clawhive_core.model.events import Event
+from clawhive_core.model.grants import CapabilityGrant, Scope
+from clawhive_core.model.ids import new_id
+from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
+from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.persistent import (
+    DEFAULT_LIFE,
+    PersistentGrant,
+    drop,
+    keep,
+    read_persistent,
+)
+
+_UNITS: Mapping[str, str] = {
+    "s": "seconds",
+    "m": "minutes",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+}
+_DURATION = re.compile(r"(\d{1,9})([smhdw])")
+_LONGEST = timedelta(days=3660)
+_FIELDS = "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant"
+_STANDING = f"SELECT {_FIELDS}, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants to grant: to whom, for how long."""
+
+    capability: str
+    scope: Scope
+    scope_id: str = ""
+    """The id of the task or session; empty for a persistent grant."""
+    subject: str = str(DEFAULT_AGENT)
+    life: timedelta | None = None
+
+
+class GrantBook:
+    """The grants of one project and of its user.
+
+    Args:
+        user_dir: The user's own directory, which holds the persistent ones.
+        log: The project's log, which holds the others; None where nothing is recorded yet.
+    """
+
+    def __init__(self, user_dir: Path, log: EventLog | None = None) -> None:
+        self._user_dir = user_dir
+        self._log = log
+
+    @property
+    def problem(self) -> str | None:
+        """Why the persistent grants do not count, or None."""
+        return read_persistent(self._user_dir).problem
+
+    def counting(
+        self, conversation_id: str, principal: Principal, now: datetime
+    ) -> list[CapabilityGrant]:
+        """Return the session's and the persistent grants that this principal has now.
+
+        What the local user granted to the default agent the local user has too.
+        """
+        found = [entry.grant for entry in read_persistent(self._user_dir).entries]
+        found += self._in_log("session", conversation_id)
+        return [each for each in found if _is_for(each, principal) and is_live(each, now)]
+
+    def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:
+        """Return a task's grants as they stand now: not ended, not expired, no parent revoked."""
+        found = [each for each in self._in_log("task", task_id) if is_live(each, now)]
+        # The log ends what was derived from its own grants; persistent parents are not in it.
+        parents = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
+        parents |= {str(row["grant_id"]) for row in self._rows("")}
+        return [each for each in found if each.parent_grant in {None, *parents}]
+
+    def standing(self, now: datetime) -> list[dict[str, Any]]:
+        """Return every grant that has neither ended nor expired, oldest first, as JSON."""
+        rows = [
+            {**entry.grant.to_dict(), "issued_at": entry.issued_at}
+            for entry in read_persistent(self._user_dir).entries
+        ]
+        rows += self._rows("")
+        live = [row for row in rows if is_live(_grant(row), now)]
+        return sorted(live, key=lambda row: (row["issued_at"], row["grant_id"]))
+
+    def issue(self, wish: Wish, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
+        """Issue a grant and return it as JSON.
+
+        Args:
+            wish: What is granted.
+            variables: What `workspace`, `home` and `run` stand for.
+            now: The present, in UTC.
+
+        Raises:
+            CapabilityError: The capability cannot be used.
+            UsageError: The subject is no principal, or the life is too long.
+            StorageError: It could not be written; nothing was granted.
+        """
+        grant = _made(wish, variables, now)
+        at = written(now)
+        if grant.scope == "persistent":
+            keep(self._user_dir, PersistentGrant(grant, at))
+        else:
+            ids = {f"{'task' if grant.scope == 'task' else 'conversation'}_id": grant.scope_id}
+            self._opened().append_now(issued([grant], principal=str(LOCAL_USER), **ids), sync=True)
+        return {**grant.to_dict(), "issued_at": at}
+
+    def revoke(self, text: str, now: datetime) -> str:
+        """End a grant and what was derived from it; return its id.
+
+        Args:
+            text: Its id, a unique part of the id's start, or `last`.
+            now: The present, in UTC.
+
+        Raises:
+            UnknownId: It names no standing grant, or several.
+            StorageError: It could not be written.
+        """
+        grant_id = self._find(text, now)
+        dropped = drop(self._user_dir, grant_id)
+        if self._log is not None:
+            body = {"grant_id": grant_id, "reason": "revoked by a person"}
+            event = Event("grant.revoked", body, principal=str(LOCAL_USER))
+            self._log.append_now(event, sync=True)
+        elif not dropped:
+            raise UnknownId(f"the grant {grant_id} is gone", place=text, fix="clawhive grants list")
+        return grant_id
+
+    def _find(self, text: str, now: datetime) -> str:
+        rows = self.standing(now)
+        ids = [str(row["grant_id"]) for row in rows]
+        given = [str(row["grant_id"]) for row in rows if is_given(row)]
+        if text == "last" and given:
+            return given[-1]
+        wanted = text if text.startswith("grant_") else f"grant_{text}"
+        found = [each for each in ids if each.startswith(wanted)]
+        if len(found) == 1 and text:
+            return found[0]
+        what = "names several grants; write more of it" if found and text else "names no grant"
+        raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive grants list")
+
+    def _in_log(self, scope: Scope, scope_id: str) -> list[CapabilityGrant]:
+        rows = self._rows("AND scope = ? AND scope_id = ?", (scope, scope_id))
+        return [_grant(row) for row in rows]
+
+    def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
+        if self._log is None:
+            return []
+        return [dict(row) for row in self._log.read(f"{_STANDING} {where}", tuple(values))]
+
+    def _opened(self) -> EventLog:
+        if self._log is None:
+            raise UsageError("this project has no log yet", fix="open one, then issue the grant")
+        return self._log
+
+
+def derived(grants: Iterable[CapabilityGrant], task_id: str, subject: str) -> list[CapabilityGrant]:
+    """Return what a task takes over from live grants: task grants whose parents are these."""
+    return [
+        replace(
+            grant,
+            grant_id=new_id("grant"),
+            subject=subject,
+            scope="task",
+            scope_id=task_id,
+            parent_grant=grant.grant_id,
+            expires_at=_rewritten(grant.expires_at),
+        )
+        for grant in grants
+    ]
+
+
+def is_live(grant: CapabilityGrant, now: datetime) -> bool:
+    """Whether a grant has not expired; an expiry that cannot be read is over."""
+    if grant.expires_at is None:
+        return grant.scope != "persistent"
+    try:
+        return datetime.fromisoformat(grant.expires_at) > now
+    except (ValueError, TypeError):
+        return False
+
+
+def is_given(row: Mapping[str, Any]) -> bool:
+    """Whether a person gave a grant itself, so that no run made it for its task."""
+    return row["parent_grant"] is None and row["issuer"] in {"user", "approval"}
+
+
+def duration(text: str) -> timedelta:
+    """Return how long `30m`, `2h`, `10d` or `1w` is.
+
+    Raises:
+        UsageError: It is no duration, nothing, or longer than ten years.
+    """
+    found = _DURATION.fullmatch(text)
+    life = timedelta() if found is None else _timedelta(int(found[1]), _UNITS[found[2]])
+    if not timedelta() < life <= _LONGEST:
+        raise UsageError(
+            f"{text!r} is no duration between a second and ten years",
+            place="--expires",
+            fix="write a number and a unit: 30m, 2h, 10d or 1w",
+        )
+    return life
+
+
+def written(moment: datetime) -> str:
+    """Return a moment as the log writes it: RFC 3339, microseconds, UTC."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _rewritten(moment: str | None) -> str | None:
+    """Return a moment in the one form in which texts compare as times do."""
+    return None if moment is None else written(datetime.fromisoformat(moment))
+
+
+def _timedelta(number: int, unit: str) -> timedelta:
+    try:
+        return timedelta(**{unit: number})
+    except OverflowError:
+        return timedelta.max
+
+
+def _made(wish: Wish, variables: Mapping[str, str], now: datetime) -> CapabilityGrant:
+    try:
+        Principal.parse(wish.subject)
+    except ValueError as error:
+        raise UsageError(
+            str(error), place="--subject", fix=f"leave it out for {DEFAULT_AGENT}"
+        ) from None
+    life = wish.life or (DEFAULT_LIFE if wish.scope == "persistent" else None)
+    return CapabilityGrant(
+        new_id("grant"),
+        normalise(wish.capability, variables),
+        wish.subject,
+        wish.scope,
+        wish.scope_id,
+        "user",
+        expires_at=None if life is None else written(now + life),
+    )
+
+
+def _is_for(grant: CapabilityGrant, principal: Principal) -> bool:
+    holders = {str(principal)}
+    if principal == LOCAL_USER:
+        holders.add(str(DEFAULT_AGENT))
+    return grant.subject in holders
+
+
+def _grant(row: Mapping[str, Any]) -> CapabilityGrant:
+    return CapabilityGrant(**{name: row[name] for name in _FIELDS.split(", ")})

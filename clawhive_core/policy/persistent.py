@@ -1,0 +1,126 @@
+"""Grants that hold until they are revoked or expire: `grants.json` in the user's own directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.capabilities import parse
+from clawhive_core.config.private_file import PrivateFile
+from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.principal import Principal
+
+FILE = "grants.json"
+DEFAULT_LIFE = timedelta(days=90)
+"""How long a persistent grant holds where nothing else is said."""
+
+_SCHEMA = "grants/1"
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentGrant:
+    """A persistent grant and when it was issued."""
+
+    grant: CapabilityGrant
+    issued_at: str
+    """RFC 3339, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentGrants:
+    """What the user granted for good, and why the file that says so cannot be used."""
+
+    entries: tuple[PersistentGrant, ...] = ()
+    problem: str | None = None
+
+
+def read_persistent(user_dir: Path) -> PersistentGrants:
+    """Return the persistent grants; a file that cannot be used counts as empty, with a problem."""
+    file = _file(user_dir)
+    try:
+        data = file.read()
+        return PersistentGrants(() if data is None else _parse(data))
+    except (ClawHiveError, ValueError, RecursionError) as error:
+        return PersistentGrants(
+            (), f"{os.fspath(file.path)} cannot be used, so nothing in it is granted: {error}"
+        )
+
+
+def keep(user_dir: Path, entry: PersistentGrant) -> None:
+    """Add a persistent grant.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    with _file(user_dir).locked():
+        _write(user_dir, (*_kept(user_dir), entry))
+
+
+def drop(user_dir: Path, grant_id: str) -> bool:
+    """Remove a persistent grant; whether it was there.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    if not read_persistent(user_dir).entries:
+        return False
+    with _file(user_dir).locked():
+        before = _kept(user_dir)
+        after = tuple(entry for entry in before if entry.grant.grant_id != grant_id)
+        if len(after) == len(before):
+            return False
+        _write(user_dir, after)
+    return True
+
+
+def _kept(user_dir: Path) -> tuple[PersistentGrant, ...]:
+    """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
+    found = read_persistent(user_dir)
+    if found.problem is not None:
+        _file(user_dir).set_aside()
+    return found.entries
+
+
+def _write(user_dir: Path, entries: Sequence[PersistentGrant]) -> None:
+    rows = [{**entry.grant.to_dict(), "issued_at": entry.issued_at} for entry in entries]
+    _file(user_dir).write({"schema": _SCHEMA, "grants": rows})
+
+
+def _file(user_dir: Path) -> PrivateFile:
+    return PrivateFile(user_dir, FILE, "the list of persistent grants")
+
+
+def _parse(data: bytes) -> tuple[PersistentGrant, ...]:
+    import json
+
+    loaded: Any = json.loads(data.decode("utf-8"))
+    document = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
+    if document.get("schema") != _SCHEMA:
+        raise ValueError(f"it is not in the form {_SCHEMA}")
+    rows = document.get("grants", [])
+    if not isinstance(rows, list):
+        raise ValueError("its grants are no list")  # noqa: TRY004 - a damaged file, not a caller's type
+    return tuple(_entry(row) for row in cast("list[Any]", rows))
+
+
+def _entry(row: Any) -> PersistentGrant:
+    fields = ("grant_id", "capability", "subject", "expires_at", "issued_at")
+    if not isinstance(row, Mapping) or not all(isinstance(row.get(key), str) for key in fields):  # pyright: ignore[reportUnknownMemberType] - JSON
+        raise ValueError(f"an entry lacks one of: {', '.join(fields)}")
+    known = cast("Mapping[str, str]", row)
+    Principal.parse(known["subject"])
+    grant = CapabilityGrant(
+        known["grant_id"],
+        parse(known["capability"]).text,
+        known["subject"],
+        "persistent",
+        "",
+        "user",
+        expires_at=known["expires_at"],
+    )
+    return PersistentGrant(grant, known["issued_at"])

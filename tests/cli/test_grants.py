@@ -1,0 +1,114 @@
+"""`clawhive grants` and `clawhive policy` as people and scripts use them."""
+
+import json
+
+import pytest
+
+TASK = ("run", "--task", "run_code_snippet", "--input", "language=python", "--input")
+
+
+def test_a_grant_is_issued_listed_and_revoked(clawhive):
+    done = clawhive("grants", "issue", "fs.write:${workspace}/docs/**", "--always")
+    assert done.code == 0
+    assert done.out == f"granted: fs.write:{clawhive.root}/docs/** to agent:default, always\n"
+    assert "clawhive grants revoke" in done.err
+    (row,) = clawhive("grants", "list", "--json").json["grants"]
+    assert (row["scope"], row["issuer"]) == ("persistent", "user")
+    assert row["grant_id"][6:14] in clawhive("grants", "list").out
+    assert clawhive("grants", "revoke", row["grant_id"][6:14]).code == 0
+    assert clawhive("grants", "list", "--json").json["grants"] == []
+
+
+def test_listing_and_a_grant_for_good_make_no_log(clawhive):
+    clawhive("grants", "list")
+    assert not clawhive.root.joinpath(".clawhive").exists()
+
+
+def test_a_session_grant_counts_in_that_session(clawhive, bad_tools):
+    args = ("tools", "call", "bad.keep", "--args", '{"path": "docs/a.md"}')
+    assert clawhive(*args).code == 1
+    clawhive("grants", "issue", "fs.write:${workspace}/docs/**", "--session", "mine")
+    explain = ("policy", "explain", *args[2:], "--json")
+    assert clawhive(*explain).json["verdict"] == "ask"
+    assert clawhive(*explain, "--session", "mine").json["verdict"] == "allow"
+    clawhive("grants", "revoke", "last")
+    assert clawhive(*explain, "--session", "mine").json["verdict"] == "ask"
+
+
+def test_a_grant_for_good_counts_in_calls_and_is_told_at_the_start_of_a_run(clawhive, bad_tools):
+    clawhive("grants", "issue", "fs.write:${workspace}/docs/**", "--always")
+    done = clawhive("tools", "call", "bad.keep", "--args", '{"path": "docs/a.md"}')
+    assert (done.code, done.out) == (0, "kept docs/a.md\n")
+    wipe = clawhive("tools", "call", "bad.wipe")
+    assert wipe.code == 1
+    verbose = clawhive(*TASK, "code=print(1)", "--verbose")
+    assert verbose.code == 0
+    told = clawhive("--verbose", "run", "look", "--model", "scripted:demo").err
+    assert f"fs.write:{clawhive.root}/docs/**  (user, from " in told
+    assert ", until 20" in told
+
+
+def test_a_grant_for_good_expires(clawhive, bad_tools, monkeypatch):
+    clawhive("grants", "issue", "fs.write:${workspace}/**", "--always", "--expires", "2h")
+    file = clawhive.home / ".config" / "clawhive" / "grants.json"
+    stored = json.loads(file.read_text())
+    stored["grants"][0]["expires_at"] = "2020-01-01T00:00:00.000000Z"
+    file.write_text(json.dumps(stored))
+    assert clawhive("tools", "call", "bad.keep", "--args", '{"path": "a"}').code == 1
+    assert clawhive("grants", "list", "--json").json["grants"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("fs.write:/x",), "usage"),
+        (("fs.write:/x", "--always", "--session", "s"), "usage"),
+        (("fs.write:/x", "--session", " "), "usage"),
+        (("fs.write:/x", "--always", "--expires", "soon"), "usage"),
+        (("fs.write:/x", "--always", "--subject", "me"), "usage"),
+        (("fs.write", "--always"), "invalid_capability"),
+        (("fs.write:${run}/**", "--always"), "invalid_capability"),
+        (("fs.write:/x", "--task", "none"), "unknown_id"),
+        (("fs.write:/x", "--task", "last"), "unknown_id"),
+    ],
+)
+def test_a_wrong_grant_is_refused_with_a_fix_and_nothing_is_given(clawhive, words, code):
+    done = clawhive("grants", "issue", *words, "--json")
+    assert (done.code, done.json["error"]) == (2, code)
+    assert done.json["fix"]
+    assert clawhive("grants", "list", "--json").json["grants"] == []
+
+
+def test_a_task_that_has_ended_gets_no_right(clawhive):
+    clawhive("run", "look", "--model", "scripted:demo")
+    done = clawhive("grants", "issue", "fs.write:/x", "--task", "last", "--json")
+    assert (done.code, done.json["error"]) == (2, "usage")
+    assert "has ended" in done.json["message"]
+
+
+def test_the_grants_of_a_run_that_ended_are_no_longer_listed(clawhive):
+    clawhive("run", "look", "--model", "scripted:demo", "--grant", "fs.write:/srv/**")
+    assert clawhive("grants", "list", "--all", "--json").json["grants"] == []
+
+
+def test_policy_explain_prints_verdict_rules_and_the_command_that_helps(clawhive, bad_tools):
+    done = clawhive("policy", "explain", "bad.keep", "--args", '{"path": "a.md"}')
+    assert done.code == 0
+    assert done.out.startswith("ask: bad.keep of bad\n")
+    assert "the tool's risk is guarded" in done.out
+    assert f"--grant fs.write:{clawhive.root}/a.md" in done.out
+    assert "clawhive tools call bad.keep" in done.out
+
+
+def test_policy_explain_and_show_record_no_run(clawhive):
+    clawhive("policy", "explain", "file.read", "--args", '{"path": "a.md"}')
+    clawhive("policy", "show")
+    assert clawhive("runs", "list", "--json").json["runs"] == []
+
+
+def test_policy_show_names_pattern_mode_and_issuer(clawhive):
+    clawhive.root.joinpath("clawhive.toml").write_text('[policy]\ndeny = ["net.http:**"]\n')
+    out = clawhive("policy", "show", "--grant", "fs.write:/srv/**").out
+    lines = {" ".join(line.split()) for line in out.splitlines()}
+    assert {"deny net.http:** config", "allow fs.write:/srv/** user"} <= lines
+    assert "protected: fs.*:.clawhive/**" in lines
