@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,22 +14,31 @@ import anyio
 from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
+from clawhive_core.catalog.configured import configured_tools
+from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
-from clawhive_core.errors import ClawHiveError, NotReplayable, UsageError
+from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
-from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
 from clawhive_core.model.runs import Task
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy import ledger
+from clawhive_core.policy import approvals, ledger
+from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.failed_check import FailedCheck
+from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
@@ -37,24 +46,20 @@ from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
 from clawhive_core.runs import schema as runs_schema
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.ownership import beat, recover
+from clawhive_core.runs.ownership import beside, owned, recover
 from clawhive_core.runs.procedure import ProcedurePlanner
-from clawhive_core.runs.replay import (
-    Diverged,
-    Record,
-    RecordedDoor,
-    RecordedJournal,
-    RecordedModels,
-    ReplayReport,
-)
+from clawhive_core.runs.repeat import repeat
+from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.view import find_run, run_json
-from clawhive_core.skills.shipped import shipped_skills
+from clawhive_core.skills.load import load_skills
 
 __all__ = ["Hive", "RunOptions", "open_log"]
 
-SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA)
+SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA)
+_ONE_CALL = RunOptions(command="clawhive tools call", approve="deny")
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
 
@@ -79,10 +84,18 @@ class Hive:
         self.plugins = plugins
         self.notes: list[str] = []
         """What went wrong without stopping anything, as sentences."""
-        self.catalog = CatalogStore(_preferences(config), self.notes.append)
-        self.skills = shipped_skills()
+        if (problem := read_persistent(config.user_dir).problem) is not None:
+            self.notes.append(problem)
+        self.catalog = CatalogStore(Preferences.of(config), self.notes.append)
+        self.skill_set = load_skills(config, _values(plugins, "clawhive_skill_sources"), env=env)
+        self.skills = self.skill_set.loaded
+        self.notes += self.skill_set.notes
+        self.approvals = ApprovalBook(log)
         self.models = Models(self._adapters, log)
-        self._requests = RequestMaker(config, self.catalog, self.skills, env)
+        self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
+        self._requests = RequestMaker(
+            config, self.catalog, self.skills, env, log, self.skill_set.left_out
+        )
         self._known_adapters: dict[str, LlmAdapter] | None = None
         self._known_checks: list[PolicyCheck] | None = None
         self._sinks = SinkFanout(log, _values(plugins, "clawhive_audit_sinks"))
@@ -162,7 +175,7 @@ class Hive:
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
     ) -> tuple[str, Outcome]:
         """Call one tool, as a run of its own; return the run's id and what came of it."""
-        chosen = options or RunOptions(command="clawhive tools call")
+        chosen = options or _ONE_CALL
         async with self.session(options=replace(chosen, title=name)) as session:
             return session.run_id, await session.invoke(name, input)
 
@@ -172,7 +185,9 @@ class Hive:
     ) -> AsyncGenerator[Session]:
         """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
         who = Principal.parse(principal) if isinstance(principal, str) else principal
-        chosen = options or RunOptions(command="clawhive tools call")
+        chosen = options or _ONE_CALL
+        if chosen.approve == "park":
+            chosen = replace(chosen, approve="deny")  # nothing could go on with a caller's own code
         title = chosen.title or f"session of {who}"
         request = self._requests.assemble(Task(new_id("task")), chosen, who, title=title)
         result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
@@ -186,6 +201,20 @@ class Hive:
                 with anyio.CancelScope(shield=True):
                     await self._orchestrator.end(request, result)
 
+    def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
+        """Return the rules that a run started now would have; nothing is recorded."""
+        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
+        return in_force(request.principal, request.scope.rules)
+
+    async def explain(
+        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
+    ) -> dict[str, Any]:
+        """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
+        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
+        scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
+        call = ToolCall("explain", name, dict(input))
+        return await consider(call, scope, self.catalog.current, self._checks)
+
     async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
         """Run today's planner, loop and orchestrator on a run's recorded answers.
 
@@ -193,40 +222,33 @@ class Hive:
             NotReplayable: The run was a session's calls, without plan or prompt.
             UnknownId: No such run.
         """
-        run_id = find_run(self.log, run)
-        if mode != "exact":
-            raise NotReplayable(f"no replay mode is called `{mode}`", fix="--mode exact")
-        record = Record.load(self.log, run_id)
+        record = Record.load(self.log, find_run(self.log, run))
         request = self._requests.recorded(record)
-        if request.task.prompt is None and request.task.task_type is None:
-            raise NotReplayable(
-                f"run {run_id} is a session's calls: nothing planned them", place=run_id
-            )
-        report = await self._repeat(record, request, mode)
-        await self.log.append(
-            Event(
-                "replay.end",
-                report.to_dict(),
-                trace_id=request.scope.trace_id,
-                run_id=run_id,
-                status="succeeded" if report.ok else "failed",
-            )
-        )
-        return report
+        return await repeat(record, request, self._planners(), mode)
 
-    async def _repeat(self, record: Record, request: RunRequest, mode: str) -> ReplayReport:
-        again = Orchestrator(
-            RecordedDoor(record),
-            RecordedModels(record),
-            RecordedJournal(record),
-            self._planners(),
-        )
-        try:
-            await again.run(request)
-            difference = record.left_over() if record.finished else None
-        except Diverged as parted:
-            difference = parted.difference
-        return ReplayReport(record.run_id, mode, record.compared, difference, record.finished)
+    async def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
+        """Go on with a run that waits for a person or was interrupted.
+
+        Args:
+            run: The run's id, a unique prefix, or `last`.
+            options: How to go on; `approve`, `ask`, `command` and `on_signal` count.
+
+        Returns:
+            The run, as the JSON object of schema `run/1`.
+
+        Raises:
+            UnknownId: No such run.
+            RunBusy: Another living process owns it.
+            RunError: `not_resumable`: it has ended, or it goes another way than its log says.
+        """
+        chosen = options or RunOptions(command="clawhive runs resume")
+        run_id = find_run(self.log, run)
+        request = self._requests.resumed(Record.load(self.log, run_id), chosen)
+        require_task(request)
+        live = Live(self.log, self.executor, self.models, self.catalog, self.approvals)
+        async with self._owned(request):
+            await resume(live, self._orchestrator, request)
+        return run_json(self.log, run_id)
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
@@ -252,11 +274,15 @@ class Hive:
     @asynccontextmanager
     async def _owned(self, request: RunRequest) -> AsyncGenerator[None]:
         """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
-        async with _beside(beat(self.log, request.scope.run_id)):
-            try:
+        run_id = request.scope.run_id
+        try:
+            async with owned(self.log, run_id):
                 yield
-            finally:
-                self._checkpoint(request.scope.run_id)
+        except RunError as error:
+            if error.code != "cancelled" or request.is_session:
+                raise
+        finally:
+            self._checkpoint(run_id)
 
     def _checkpoint(self, run_id: str) -> None:
         rows = self.log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
@@ -272,7 +298,7 @@ class Hive:
         try:
             recover(self.log)
             await self._assemble()
-            async with _beside(self._sinks.pump()):
+            async with beside(self._sinks.pump()):
                 yield
         finally:
             await self._close()
@@ -281,6 +307,7 @@ class Hive:
         broker = _broker(self.config, _values(self.plugins, "clawhive_sandboxes"))
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
+        self.tools.open()
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -299,6 +326,7 @@ class Hive:
             self._sinks.problem,
             self.models,
             redact=self.log.redactor.add,
+            approvals=Approvals(self.approvals),
         )
 
     def _adapters(self) -> Mapping[str, LlmAdapter]:
@@ -339,25 +367,10 @@ async def _opened(
         yield hive
 
 
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do something while the body runs, and stop it after."""
-    import asyncio
-
-    task = asyncio.ensure_future(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait((task,))
-        with suppress(asyncio.CancelledError, ClawHiveError):
-            task.result()
-
-
 def open_log(config: Config) -> EventLog:
     """Open a project's log with the tables of every room."""
     projections: dict[str, Any] = {}
-    for room in (runs_schema.PROJECTIONS, ledger.PROJECTIONS):
+    for room in (runs_schema.PROJECTIONS, ledger.PROJECTIONS, approvals.PROJECTIONS):
         for kind, applied in room.items():
             projections[kind] = (*projections.get(kind, ()), *applied)
     merged: Projections = projections
@@ -371,15 +384,6 @@ def _values(plugins: PluginManager, hook: str) -> list[Any]:
 def _tell(loop: Any, callback: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the loop is closing: nobody listens any more
         loop.call_soon_threadsafe(callback)
-
-
-def _preferences(config: Config) -> Preferences:
-    return Preferences(
-        tuple(config.get("tools.preferred_provider_order")),
-        config.get("tools.conflict"),
-        config.get("tools.pin"),
-        config.get("tools.alias"),
-    )
 
 
 def _executor_limits(config: Config) -> ExecutorLimits:

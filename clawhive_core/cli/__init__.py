@@ -20,10 +20,14 @@ from clawhive_core.model.version import VERSION
 
 COMMANDS: Mapping[str, Lazy] = {
     "run": Lazy("run", "Run a task type of a skill, or an agent's loop over a prompt."),
-    "runs": Lazy("runs", "Look at runs and repeat them."),
+    "runs": Lazy("runs", "Look at runs, go on with them, cancel and repeat them."),
+    "approvals": Lazy("approvals", "Look at calls that wait for a person, and answer them."),
     "tools": Lazy("tools", "List, show and call tools."),
+    "skills": Lazy("skills", "List, show, check and make skills, switch and trust them."),
     "plugins": Lazy("plugins", "List, check, sync and make plugins."),
     "audit": Lazy("audit", "Read and verify the event log."),
+    "grants": Lazy("grants", "Issue, list and revoke rights."),
+    "policy": Lazy("policy", "Show the rules in force, and explain a decision."),
     "trust": Lazy("trust", "Trust this project's clawhive.toml, as it is now."),
     "config": Lazy("config", "Show the configuration and where each value comes from."),
     "doctor": Lazy("doctor", "Say what is installed, what is missing, and what adds it."),

@@ -35,6 +35,23 @@ def read_inputs(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, An
     return found
 
 
+def json_object(text: str) -> dict[str, Any]:
+    """Return the JSON object that `--args` holds.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"--args is no JSON: {error}", place="--args", fix='--args \'{"name": "value"}\''
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidInput("--args is no JSON object", place="--args", fix="--args '{}'")
+    return cast("dict[str, Any]", value)
+
+
 def _value(key: str, text: str, schema: Mapping[str, Any]) -> Any:
     if text.startswith("@@"):
         text = text[1:]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawhive_core.cli.asking import approve_option, asking
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError
@@ -28,6 +29,7 @@ EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
 @click.option("--input", "inputs", multiple=True, metavar="KEY=VALUE", help="The task's input.")
 @click.option("--model", metavar="PROVIDER:NAME", help="The model that answers the prompt.")
 @click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this task a right.")
+@approve_option
 @click.option("--max-tool-rounds", type=click.IntRange(1), help="End the loop after so many.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder for the run's files.")
 @click.option("--session", metavar="ID", help="Go on in this conversation.")
@@ -47,7 +49,7 @@ def command(settings: Settings, **options: Any) -> int:
     if options["as_json"]:
         print_json(run)
     else:
-        _print(run)
+        print_run(run)
     return EXIT_CODES.get(run["status"], 1)
 
 
@@ -67,13 +69,14 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
         max_tool_rounds=options["max_tool_rounds"],
         command=_command(settings, options),
         on_start=announce,
-        on_signal=_relay(),
+        on_signal=relay(),
+        **asking(settings, options["approve"]),
     )
     async with settings.hive() as hive:
         if options["task"] is None:
             run = await hive.run(options["prompt"], options=chosen)
         else:
-            task_type = find_task_type(hive.skills, options["task"])[2]
+            task_type = find_task_type(hive.skills, options["task"], hive.skill_set.left_out)[2]
             given = read_inputs(options["inputs"], task_type.input_schema)
             run = await hive.run(task=options["task"], input=given, options=chosen)
         notes = hive.notes
@@ -82,7 +85,7 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
     return run
 
 
-def _relay() -> Callable[[Signal], None]:
+def relay() -> Callable[[Signal], None]:
     """Show at once what a program says on its stderr; its stdout is the task's to use."""
     from codecs import getincrementaldecoder
 
@@ -103,12 +106,15 @@ def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None
     note(f"policy: {allow} allowed, {ask} ask, {deny} denied")
     if settings.verbose:
         for grant in request.grants:
-            note(f"  {grant.mode:5} {grant.capability}  ({grant.issuer})")
+            until = f", until {grant.expires_at[:10]}" if grant.expires_at else ""
+            source = f", from {short(grant.parent_grant)}" if grant.parent_grant else ""
+            note(f"  {grant.mode:5} {grant.capability}  ({grant.issuer}{source}{until})")
     if not as_json:
         note(f"run {short(request.scope.run_id)}: {request.title}")
 
 
-def _print(run: Mapping[str, Any]) -> None:
+def print_run(run: Mapping[str, Any]) -> None:
+    """Print what came of a run: its output, files, refusals and error, and what to do next."""
     import json
 
     output = run["output"]
@@ -123,7 +129,19 @@ def _print(run: Mapping[str, Any]) -> None:
         note(f"files: {run['artifacts_dir']}")
     if run["error"] is not None:
         _print_failure(run)
+    if run["status"] == "waiting_approval":
+        _print_waiting(run)
     note(f"{run['status']}: clawhive runs show {short(run['run_id'])}")
+
+
+def _print_waiting(run: Mapping[str, Any]) -> None:
+    for step in run["steps"]:
+        for invocation in step["invocations"]:
+            if invocation["status"] == "parked":
+                note(f"waits for a person: {invocation['tool']}: {invocation['input_preview']}")
+    note("  look:   clawhive approvals show last")
+    note("  answer: clawhive approvals approve last, or deny last")
+    note(f"  go on:  clawhive runs resume {short(run['run_id'])}")
 
 
 def _print_refusals(run: Mapping[str, Any]) -> None:
@@ -153,6 +171,7 @@ _REPEATED = {
     "max_tool_rounds": "--max-tool-rounds",
     "out": "--out",
     "session": "--session",
+    "approve": "--approve",
     "grants": "--grant",
 }
 

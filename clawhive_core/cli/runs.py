@@ -1,4 +1,4 @@
-"""`clawhive runs`: look at runs and repeat them."""
+"""`clawhive runs`: look at runs, go on with them, cancel and repeat them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 
 import click
 
+from clawhive_core.cli.asking import approve_option, asking
 from clawhive_core.cli.output import next_line, note, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
 
 
 @click.group(epilog="Example: clawhive runs show last")
 def command() -> None:
-    """Look at runs and repeat them. RUN is an id, a unique part of its start, or `last`."""
+    """Look at runs, go on with them, cancel and repeat them.
+
+    RUN is an id, a unique part of its start, or `last`.
+    """
 
 
 @command.command("list", epilog="Example: clawhive runs list --limit 5")
@@ -63,6 +67,60 @@ def show(settings: Settings, run: str, *, as_json: bool) -> None:
         print_json(value)
     else:
         _print(value)
+
+
+@command.command(epilog="Example: clawhive runs resume last")
+@click.argument("run")
+@approve_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) -> int:
+    """Go on with a run that waits for a person or was interrupted.
+
+    Calls that ended are answered from the log; one that was broken off is made again where its
+    tool says that this does no harm.
+    """
+    from clawhive_core.cli.run import EXIT_CODES, print_run, relay
+    from clawhive_core.runs.requests import RunOptions
+
+    options = RunOptions(
+        command="clawhive runs resume", on_signal=relay(), **asking(settings, approve)
+    )
+    settings.log().close()
+
+    async def go_on() -> dict[str, Any]:
+        async with settings.hive() as hive:
+            return await hive.resume(run, options)
+
+    value = run_async(go_on())
+    if as_json:
+        print_json(value)
+    else:
+        print_run(value)
+    return EXIT_CODES.get(value["status"], 1)
+
+
+@command.command(epilog="Example: clawhive runs cancel last")
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
+    """Cancel a run: its process notices within a second; one that waits ends at once."""
+    from clawhive_core.runs.ownership import cancel as cancel_run
+    from clawhive_core.runs.view import find_run, run_json
+
+    log = settings.log()
+    try:
+        run_id = find_run(log, run)
+        living = cancel_run(log, run_id)
+        value = run_json(log, run_id)
+    finally:
+        log.close()
+    if as_json:
+        print_json(value)
+    else:
+        told = "its process was told to cancel it" if living else "cancelled"
+        click.echo(f"run {short(run_id)}: {told}")
 
 
 @command.command(epilog="Example: clawhive runs replay last")

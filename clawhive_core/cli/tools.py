@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawhive_core.cli.asking import asking
+from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
-from clawhive_core.errors import ClawHiveError, InvalidInput, UnknownId
+from clawhive_core.errors import ClawHiveError, UnknownId
 
 if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
@@ -72,7 +74,7 @@ def call(
     settings: Settings, name: str, arguments: str, grants: tuple[str, ...], *, as_json: bool
 ) -> int:
     """Call one tool through the executor, as a run of its own."""
-    run_id, outcome = run_async(_call(settings, name, _json(arguments), grants))
+    run_id, outcome = run_async(_call(settings, name, json_object(arguments), grants))
     return _print_outcome(run_id, outcome, as_json=as_json)
 
 
@@ -95,22 +97,9 @@ async def _call(
         [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
         + [word for grant in grants for word in ("--grant", grant)]
     )
+    options = RunOptions(grants=grants, command=words, **asking(settings, None))
     async with settings.hive() as hive:
-        return await hive.call(name, arguments, RunOptions(grants=grants, command=words))
-
-
-def _json(text: str) -> Mapping[str, Any]:
-    import json
-
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"--args is no JSON: {error}", place="--args", fix='--args \'{"name": "value"}\''
-        ) from None
-    if not isinstance(value, dict):
-        raise InvalidInput("--args is no JSON object", place="--args", fix="--args '{}'")
-    return value  # pyright: ignore[reportUnknownVariableType] - JSON objects have text keys
+        return await hive.call(name, arguments, options)
 
 
 def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:

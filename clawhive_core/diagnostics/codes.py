@@ -16,9 +16,18 @@ def registry() -> Mapping[str, Explanation]:
     from clawhive_core.diagnostics.finding_codes import FINDINGS
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
+    from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
     from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
 
-    every = (*ERRORS, *PLUGIN_ERRORS, *REFUSALS, *TOOL_ERRORS, *FINDINGS, *PLUGIN_FINDINGS)
+    every = (
+        *ERRORS,
+        *PLUGIN_ERRORS,
+        *REFUSALS,
+        *TOOL_ERRORS,
+        *FINDINGS,
+        *PLUGIN_FINDINGS,
+        *SKILL_FINDINGS,
+    )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 
 

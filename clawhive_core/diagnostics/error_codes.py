@@ -174,4 +174,19 @@ ERRORS: tuple[Explanation, ...] = (
         "whole.",
         "Run the command again with `--debug` and report what it prints.",
     ),
+    Explanation(
+        "not_resumable",
+        "The run cannot go on",
+        "Only a run that waits for a person or was interrupted can be resumed. This one has ended, "
+        "was a session's own calls that nothing planned, or would not go the way that its log "
+        "says, because its skill, planner or tools changed.",
+        "Look at it with `clawhive runs show RUN`, and start it again with `clawhive run`.",
+    ),
+    Explanation(
+        "already_resolved",
+        "The approval was answered or used before",
+        "An approval is answered once and used once. Somebody was quicker, it expired, its run "
+        "ended, or the call that it was for has been made.",
+        "See what became of it with `clawhive approvals show ID`.",
+    ),
 )

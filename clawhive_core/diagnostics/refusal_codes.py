@@ -10,8 +10,7 @@ REFUSALS: tuple[Explanation, ...] = (
         "No loaded skill has that task type",
         "A task type is named `TASK` or `SKILL.TASK`, and comes from the contract of a loaded "
         "skill. The skill may be missing, invalid, disabled or misspelt. No run was created.",
-        "List what there is with `clawhive skills types`, and what was left out with "
-        "`clawhive skills list`.",
+        "List what there is, and what was left out and why, with `clawhive skills list`.",
     ),
     Explanation(
         "tool_not_found",
@@ -55,7 +54,8 @@ REFUSALS: tuple[Explanation, ...] = (
     Explanation(
         "skill_disabled",
         "The skill is switched off",
-        "The skill is listed in `skills.disabled`. No run was created.",
+        "The skill is listed in `skills.disabled`, or `clawhive skills disable` switched it off in "
+        "this project. No run was created.",
         "Switch it on with `clawhive skills enable NAME`.",
     ),
     Explanation(
@@ -107,8 +107,8 @@ REFUSALS: tuple[Explanation, ...] = (
         "The input does not fit its schema",
         "The arguments of the call, or the input of the task, fail the JSON Schema. The message "
         "names the path of the argument, what was expected and what came.",
-        "Mend the argument; `clawhive tools show NAME` or `clawhive skills types` prints the "
-        "schema.",
+        "Mend the argument; `clawhive tools show NAME` prints the schema of a tool, and the "
+        "message lists what a task takes.",
     ),
     Explanation(
         "invalid_output",

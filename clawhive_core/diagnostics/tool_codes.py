@@ -42,6 +42,31 @@ TOOL_ERRORS: tuple[Explanation, ...] = (
         "The message holds the system's reason; mend it and repeat the call.",
     ),
     Explanation(
+        "drifted",
+        "The file changed after the change was proposed",
+        "A proposal is for a file as it was. Another program wrote the file since, so what a "
+        "person saw is not what would happen; nothing was written.",
+        "Propose the change again with `edit.propose`.",
+    ),
+    Explanation(
+        "nothing_to_do",
+        "The change would leave the file as it is",
+        "What the proposal puts into the file stands there already, so there is nothing to write.",
+        "Read the file; perhaps the change was made before.",
+    ),
+    Explanation(
+        "not_unique",
+        "The text to find occurs more than once",
+        "A replacement must be for one place, so that the diff says what the caller meant.",
+        "Give a longer piece of the file that occurs once, or a patch.",
+    ),
+    Explanation(
+        "patch_failed",
+        "The patch does not fit the file",
+        "A line that the patch keeps or removes is not what the file has at that place.",
+        "Make the patch against the file as it is now.",
+    ),
+    Explanation(
         "secret_not_found",
         "A secret is not set",
         "The tool asked for a secret by name, and neither the environment nor the user's "

@@ -13,6 +13,8 @@ STEP_END = "step.end"
 INVOCATION_START = "invocation.start"
 INVOCATION_END = "invocation.end"
 INVOCATION_REFUSED = "invocation.refused"
+APPROVAL_REQUESTED = "approval.requested"
+APPROVAL_RESOLVED = "approval.resolved"
 MODEL_START = "model.start"
 MODEL_END = "model.end"
 GRANT_ISSUED = "grant.issued"
@@ -40,7 +42,7 @@ _CALL = {
     "risk": "safe, guarded, unsafe or unknown",
     "contract_hash": "the tool's contract hash",
     "requested_capabilities": "the capabilities that the call needs",
-    "granted_capabilities": "[{capability, grant_id}] that allowed it",
+    "granted_capabilities": "[{capability, grant_id}] that allowed it, by a grant or an approval",
     "decision": "allow, ask or deny",
     "rules": "ids of the rules, checks and floors that decided",
     "approval_required": "whether a person had to answer",
@@ -117,6 +119,25 @@ _KINDS = (
         1,
         "a call was not made; status refused",
         {**_CALL, "refusal": "{error, message, reason, next, ...} as the caller got it"},
+    ),
+    Kind(
+        APPROVAL_REQUESTED,
+        1,
+        "a call must be answered by a person; status parked",
+        {
+            **_CALL,
+            "approval_id": "the approval's id",
+            "digest": "SHA-256 over contract, arguments, capabilities, principal and bound files",
+            "sinks": "the arguments that say where data or money goes",
+            "diff": "what would change, as a unified diff, or empty",
+            "expires_at": "until when it can be answered",
+        },
+    ),
+    Kind(
+        APPROVAL_RESOLVED,
+        1,
+        "an approval was answered or ended; status approved, denied, expired, drifted or consumed",
+        {"approval_id": "the approval's id", "by": "who answered", "reason": "why, or null"},
     ),
     Kind(
         MODEL_START,

@@ -44,7 +44,8 @@ BEGIN SELECT RAISE(ABORT, 'bodies are pruned to tombstones, never changed'); END
 """
 
 # An invocation without an end is `unknown` once its run ended or was interrupted after it began,
-# even when the run was resumed since.
+# even when the run was resumed since. A call that a person must answer is parked, until
+# what became of it takes its place.
 _INVOCATIONS = """
 CREATE VIEW v_invocations AS
 SELECT
@@ -65,8 +66,12 @@ SELECT
             SELECT 1 FROM events AS r
             WHERE r.run_id = s.run_id AND r.seq > s.seq
                 AND r.kind IN ('run.end', 'run.status')
-                AND r.status IN ('succeeded', 'failed', 'cancelled', 'interrupted')
-        ) THEN 'unknown'
+                AND (
+                    r.status IN ('succeeded', 'failed', 'cancelled')
+                    OR r.status = 'interrupted' AND s.kind <> 'approval.requested'
+                )
+        ) THEN CASE s.kind WHEN 'approval.requested' THEN 'refused' ELSE 'unknown' END
+        WHEN s.kind = 'approval.requested' THEN 'parked'
         ELSE 'running'
     END AS status,
     CASE s.kind
@@ -88,7 +93,14 @@ LEFT JOIN events AS e ON e.seq = (
     SELECT max(x.seq) FROM events AS x
     WHERE x.invocation_id = s.invocation_id AND x.kind = 'invocation.end'
 )
-WHERE s.kind IN ('invocation.start', 'invocation.refused') AND s.invocation_id IS NOT NULL;
+WHERE s.invocation_id IS NOT NULL AND (
+    s.kind IN ('invocation.start', 'invocation.refused')
+    OR s.kind = 'approval.requested' AND NOT EXISTS (
+        SELECT 1 FROM events AS d
+        WHERE d.invocation_id = s.invocation_id AND d.seq > s.seq
+            AND d.kind IN ('invocation.start', 'invocation.refused')
+    )
+);
 """
 
 # One row a step: its own end where there is one, else its latest invocation, nested ones last.
@@ -137,7 +149,10 @@ FROM (
 WHERE place = 1;
 """
 
-SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS,))
+# Version 2: a call that a person must answer is a row from the moment it is asked for.
+_DROPPED = "DROP VIEW v_steps; DROP VIEW v_invocations;"
+
+SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _DROPPED + _INVOCATIONS + _STEPS))
 """The event log's own tables; other rooms add theirs beside it."""
 
 TRIGGERS = frozenset(

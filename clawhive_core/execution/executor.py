@@ -17,9 +17,11 @@ from clawhive_core.errors import (
     ClawHiveError,
     InvalidInput,
     LogWriteFailed,
+    RunError,
     ToolError,
 )
-from clawhive_core.events.log import EventLog
+from clawhive_core.events.log import EventLog, now
+from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.bounded import Bounded, Escaped, Overdue
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
@@ -33,6 +35,7 @@ from clawhive_core.execution.refusals import (
     denied,
     not_found,
     refuse,
+    unapproved,
 )
 from clawhive_core.execution.results import error_of, finish, partial_result
 from clawhive_core.execution.scope import CallScope
@@ -41,6 +44,7 @@ from clawhive_core.model.canonical import preview
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
@@ -82,6 +86,8 @@ class Wiring:
     models: Completer | None = None
     stores: Callable[[str], Store] | None = None
     redact: Callable[[str], None] = lambda _: None
+    approvals: Approvals | None = None
+    """Who asks people; without it, what must be asked is refused."""
 
 
 class Executor:
@@ -100,6 +106,7 @@ class Executor:
 
         Raises:
             LogWriteFailed: The log cannot be written; nothing was executed.
+            NeedHumanApproval: A person must answer elsewhere; the call is recorded as asked for.
         """
         pending = PendingCall(_named(call), scope)
         try:
@@ -109,11 +116,11 @@ class Executor:
             self._validate(pending)
             self._effects(pending)
             await self._decide(pending)
-            self._approve(pending)
+            await self._approve(pending)
+            await self._commit(pending)
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
             return exit_.refusal
-        await self._commit(pending)
         return await self._invoke(pending)
 
     def _read(self, pending: PendingCall, input: Any) -> None:
@@ -142,7 +149,7 @@ class Executor:
             raise refuse(
                 "tool_changed",
                 f"the contract of `{call.name}` changed since it was offered; look at it again",
-                {"action": "search", "tool": "tool_search"},
+                {"action": "search", "command": f"clawhive tools show {call.name}"},
             )
 
     def _access(self, pending: PendingCall) -> None:
@@ -199,6 +206,7 @@ class Executor:
             scope.run.conversation_id,
         )
         results = await self._check(request)
+        scope.run.rules.expire(now())
         pending.decision = decide(request, scope.run.rules, results)
         if pending.decision.verdict == "deny":
             raise denied(pending)
@@ -212,19 +220,39 @@ class Executor:
             return ()
         return await run_checks(checks, replace(request, input=deepcopy(request.input)))
 
-    def _approve(self, pending: PendingCall) -> None:
-        if pending.decision is not None and pending.decision.verdict == "ask":
+    async def _approve(self, pending: PendingCall) -> None:
+        """Obtain a person's answer; what was decided before it is decided again after it."""
+        if pending.decision is None or pending.decision.verdict != "ask":
+            return
+        approvals = self._wiring.approvals
+        if approvals is None:
             raise approval_required(pending)
+        pending.approval_id = await approvals.obtain(pending)
+        pending.approval = "approved"
+        await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
         """Write the intent; where the caller is cancelled meanwhile, also that nothing was done."""
         try:
-            await self._wiring.log.append(pending.started(), sync=_leaves_the_run(pending))
+            await self._append_intent(pending)
         except LogWriteFailed:
             raise
+        except RunError:
+            pending.approval = "consumed"
+            raise unapproved(pending.call.name, "consumed", None) from None
         except BaseException:
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
+
+    async def _append_intent(self, pending: PendingCall) -> None:
+        """Write the intent and, in the same transaction, use its approval up."""
+        log, approval_id = self._wiring.log, pending.approval_id
+        sync = _leaves_the_run(pending)
+        if approval_id is None or approval_id == pending.scope.approved:
+            await log.append(pending.started(), sync=sync)
+            return
+        events = (pending.consumed(approval_id), pending.started())
+        await log.append(*events, sync=sync, within=consume(approval_id))
 
     async def _invoke(self, pending: PendingCall) -> Outcome:
         meta, seconds = _tool(pending).meta, self._seconds(pending)
@@ -310,6 +338,7 @@ class Executor:
             depth=context.scope.depth + 1,
             parent_invocation_id=context.invocation_id,
             deadline=context.deadline,
+            approved=None,
         )
         outcome = await self.invoke(ToolCall(call_id, name, input), scope)
         return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value

@@ -31,6 +31,8 @@ class PendingCall:
     decision: Decision | None = None
     approval: str | None = None
     """How an approval was answered, None where none was asked for."""
+    approval_id: str | None = None
+    """The approval that this execution uses up."""
     grants: tuple[tuple[str, str], ...] = field(default=())
 
     @property
@@ -41,6 +43,15 @@ class PendingCall:
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
         return self._event("invocation.start", "intended", self._facts())
+
+    def asked(self, more: Mapping[str, Any]) -> Event:
+        """Return that the call waits for a person, with what the person must know."""
+        return self._event("approval.requested", "parked", {**self._facts(), **more})
+
+    def consumed(self, approval_id: str) -> Event:
+        """Return that the call uses its approval up."""
+        body = {"approval_id": approval_id, "by": "clawhive", "reason": None}
+        return self._event("approval.resolved", "consumed", body)
 
     def refused(self, refusal: Refusal) -> Event:
         """Return the only row of a call that was not done."""
@@ -82,7 +93,7 @@ class PendingCall:
             "requested_capabilities": self.capabilities,
             "granted_capabilities": [
                 {"capability": capability, "grant_id": grant_id}
-                for capability, grant_id in (() if decision is None else decision.granted)
+                for capability, grant_id in self._granted()
             ],
             "decision": None if decision is None else decision.verdict,
             "rules": () if decision is None else decision.rules,
@@ -91,6 +102,15 @@ class PendingCall:
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
         }
+
+    def _granted(self) -> tuple[tuple[str, str], ...]:
+        """Return what allowed each capability: a grant, or the approval of this very call."""
+        if self.decision is None:
+            return ()
+        if self.approval_id is None:
+            return self.decision.granted
+        asked = ((capability, self.approval_id) for capability in self.decision.asked)
+        return (*self.decision.granted, *asked)
 
     @property
     def step_name(self) -> str:

@@ -32,7 +32,7 @@ def not_found(name: str, names: Iterable[str]) -> Refused:
     return refuse(
         "tool_not_found",
         f"there is no tool `{name}`{hint}",
-        {"action": "search", "tool": "tool_search", "suggestions": close},
+        {"action": "search", "command": "clawhive tools list", "suggestions": close},
     )
 
 
@@ -56,6 +56,20 @@ def approval_required(pending: PendingCall) -> Refused:
         return refuse("approval_required", message, {"action": "ask_user"})
     message = f"a person must approve `{name}`, and nobody is here to ask"
     return refuse("approval_required", message, _grant(pending, decision.needed))
+
+
+def unapproved(tool: str, state: str, reason: str | None) -> Refused:
+    """A person's answer does not let this call happen: no, too late, or for something else."""
+    what = {
+        "denied": "a person denied it",
+        "expired": "nobody answered in time",
+        "drifted": "the call, its tool or the file changed after a person was asked",
+        "consumed": "its approval was used already",
+    }.get(state, f"its approval is {state}")
+    why = f": {reason}" if reason and state == "denied" else ""
+    action = "ask_user" if state == "denied" else "propose_again"
+    message = f"`{tool}` was not done: {what}{why}"
+    return refuse("approval_denied", message, {"action": action, "state": state})
 
 
 def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.rules import Rules
+
+ApproveMode = Literal["ask", "park", "deny"]
+"""What happens with a call that a person must answer: somebody is asked here, the run waits for an
+answer from elsewhere, or the call is refused."""
+
+Ask = Callable[[Approval], Awaitable[None]]
+"""Shows an approval to a person and resolves it; one that returns without doing so lets the run
+park."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,8 @@ class RunScope:
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     secrets: Callable[[str], str | None] = lambda _: None
     signal: Callable[[Signal], None] = lambda _: None
+    approve: ApproveMode = "deny"
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,8 @@ class CallScope:
     parent_invocation_id: str | None = None
     deadline: float | None = None
     """On the monotonic clock, in seconds; a nested call never outlives its parent."""
+    approved: str | None = None
+    """The approval that an unfinished attempt of this very call used: it counts once more."""
 
     @property
     def invocation_id(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from clawhive_core.errors import RunError
+from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -59,6 +59,7 @@ class Loop:
         Raises:
             ModelError: The model failed.
             RunError: `max_tool_rounds`, or the model stopped without an answer.
+            NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
         """
         messages = [LlmMessage.text("user", prompt)]
         for turn in range(self.settings.max_tool_rounds + 1):
@@ -88,13 +89,18 @@ class Loop:
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
         results: list[ToolResult | None] = [None] * len(calls)
+        waiting: list[NeedHumanApproval] = []
         limiter = anyio.Semaphore(PARALLEL_CALLS)
 
         async def one(index: int, call: ToolCall) -> None:
             async with limiter:
                 offered = ToolCall(call.id, call.name, call.input, self.settings.catalog_revision)
-                outcome = await self.door.invoke(offered, self._scope(turn, index, index))
-                results[index] = as_result(call.id, outcome)
+                try:
+                    outcome = await self.door.invoke(offered, self._scope(turn, index, index))
+                except NeedHumanApproval as asked:
+                    waiting.append(asked)
+                else:
+                    results[index] = as_result(call.id, outcome)
 
         if len(calls) == 1:
             await one(0, calls[0])
@@ -102,6 +108,8 @@ class Loop:
             await side_by_side(partial(one, index, call) for index, call in enumerate(calls))
         answered = [result for result in results if result is not None]
         self.artifacts.extend(each for result in answered for each in result.artifacts)
+        if waiting:
+            raise waiting[0]
         return answered
 
     def _respond(self, response: LlmResponse, turn: int) -> str:

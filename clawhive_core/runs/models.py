@@ -9,6 +9,7 @@ from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
+from clawhive_core.events.log import now
 from clawhive_core.execution.bounded import Overdue, run_bounded
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, digest, preview
@@ -44,7 +45,7 @@ class Models:
         journal: Journal,
         seconds: float = MODEL_SECONDS,
     ) -> None:
-        self._adapters = adapters
+        self.adapters = adapters
         self._journal = journal
         self._seconds = seconds
         self._histories: dict[tuple[str, str | None], _History] = {}
@@ -58,7 +59,7 @@ class Models:
             UnknownModel: With the providers that are installed.
         """
         provider, colon, name = model.partition(":")
-        adapters = self._adapters()
+        adapters = self.adapters()
         if not colon or not name or provider not in adapters:
             raise UnknownModel(
                 f"no adapter serves the model `{model}`",
@@ -113,6 +114,7 @@ class Models:
         text = f"model.call:{adapter.name}"
         if adapter.host != adapter.default_host:
             text = f"{text}/{adapter.host}"
+        scope.run.rules.expire(now())
         authority = scope.run.rules.authority(parse(text))
         if authority.verdict != "allow":
             raise ModelError(

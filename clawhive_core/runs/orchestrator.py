@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -23,7 +23,7 @@ from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.ownership import Owner, claim, release
+from clawhive_core.runs.ownership import Owner, claim, release, take_up
 from clawhive_core.runs.steps import PlanRunner, check_plan
 
 
@@ -46,6 +46,11 @@ class RunRequest:
     parent_run_id: str | None = None
     title: str = ""
 
+    @property
+    def is_session(self) -> bool:
+        """Whether it is a caller's own calls, which nothing planned."""
+        return self.task.prompt is None and self.task.task_type is None
+
 
 @dataclass(slots=True)
 class RunResult:
@@ -67,15 +72,33 @@ class Orchestrator:
     planners: Mapping[str, Planner]
 
     async def run(self, request: RunRequest) -> RunResult:
-        """Run a task to its end and record it.
+        """Run a task to its end, or until it must wait for a person, and record it.
 
         Raises:
             RunBusy: Another living process owns the run.
             LogWriteFailed: The log cannot be written.
         """
         await self.start(request)
+        return await self.go_on(request)
+
+    async def resume(self, request: RunRequest) -> RunResult:
+        """Take up a run that waits or was interrupted, and run it to its end or next stop.
+
+        Raises:
+            RunBusy: Another living process owns the run.
+            RunError: `not_resumable`: it has ended.
+        """
+        run_id = request.scope.run_id
+        event = self._event(request, "run.status", {"reason": "it was resumed"}, "running")
+        await self.journal.append(event, within=take_up(run_id, Owner.me()))
+        return await self.go_on(request)
+
+    async def go_on(self, request: RunRequest) -> RunResult:
+        """Execute a run that was started or taken up, and record how it ended or why it stops."""
         try:
             result = await self._execute(request)
+        except NeedHumanApproval:
+            result = RunResult("waiting_approval")
         except ClawHiveError as error:
             result = RunResult("failed", error=_error(error))
         except Exception as error:  # noqa: BLE001 - planners are plugins, and a run always gets its end
@@ -135,6 +158,8 @@ class Orchestrator:
             self.door, self.journal, request.scope, request.principal, request.task, plan
         )
         await runner.execute()
+        if runner.waits:
+            return RunResult("waiting_approval")
         error = runner.first_error()
         return RunResult(
             "succeeded" if error is None else "failed", runner.output(), error, runner.artifacts()
@@ -152,6 +177,8 @@ class Orchestrator:
         )
         try:
             text = await loop.answer(prompt)
+        except NeedHumanApproval:
+            raise
         except ClawHiveError as error:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
         return RunResult("succeeded", text, artifacts=loop.artifacts)
@@ -166,7 +193,10 @@ class Orchestrator:
         return PlanContext(request.tools, request.task_type, complete, {})
 
     async def end(self, request: RunRequest, result: RunResult) -> None:
-        """Record how a run ended, and give it up."""
+        """Record how a run ended, or that it waits for a person, and give it up."""
+        if result.status == "waiting_approval":
+            await self._park(request)
+            return
         output = result.output
         text = output if isinstance(output, str) else canonical_text(output)
         body = {
@@ -180,6 +210,13 @@ class Orchestrator:
             self._event(request, "run.end", body, result.status),
             within=release(request.scope.run_id),
         )
+
+    async def _park(self, request: RunRequest) -> None:
+        run_id = request.scope.run_id
+        self.models.used(run_id)
+        body = {"reason": "a person must answer"}
+        event = self._event(request, "run.status", body, "waiting_approval")
+        await self.journal.append(event, within=release(run_id))
 
     def _event(self, request: RunRequest, kind: str, body: Mapping[str, Any], status: str) -> Event:
         return run_event(request.scope, request.principal, kind, body, status=status)

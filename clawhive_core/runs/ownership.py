@@ -6,18 +6,24 @@ import os
 import platform
 import sqlite3
 import time
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from clawhive_core.errors import RunBusy
+from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
+from clawhive_core.model.messages import Usage
 from clawhive_core.storage.faults import storage_error
 
 HEARTBEAT_SECONDS = 5.0
+POLL_SECONDS = 0.5
+"""How often an owner looks whether somebody wants its run cancelled."""
 STALE_SECONDS = 60.0
 """After how long without a heartbeat an owner on another machine counts as gone."""
 
@@ -123,6 +129,42 @@ def claim(run_id: str, owner: Owner) -> Within:
     return take
 
 
+def take_up(run_id: str, owner: Owner) -> Within:
+    """Return the part of a transaction that takes a run which waits or was interrupted.
+
+    Raises:
+        RunBusy: (when it runs) a living process owns it.
+        RunError: (when it runs) `not_resumable`: it has ended.
+    """
+    take = claim(run_id, owner)
+
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row[0] in {"waiting_approval", "interrupted"}:
+            take(connection)
+            return
+        if row[0] in _ACTIVE:
+            raise RunBusy(
+                f"run {run_id} is being executed by a living process",
+                place=run_id,
+                fix="wait until it ends, or: clawhive runs cancel RUN",
+            )
+        raise ended(run_id, row[0])
+
+    return check
+
+
+def ended(run_id: str, status: str) -> RunError:
+    """Return the error of whoever wants to change a run that is over."""
+    return RunError(
+        f"run {run_id} has ended: {status}",
+        code="not_resumable",
+        place=run_id,
+        fix="start it again with `clawhive run`; `clawhive runs show RUN` tells how it ended",
+    )
+
+
 def release(run_id: str) -> Within:
     """Return the part of a transaction that gives a run up."""
 
@@ -134,7 +176,7 @@ def release(run_id: str) -> Within:
 
 
 async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -> None:
-    """Renew a run's heartbeat until cancelled."""
+    """Renew a run's heartbeat until cancelled; return when somebody wants the run cancelled."""
 
     @_within_log
     def renew(connection: sqlite3.Connection) -> None:
@@ -142,9 +184,102 @@ async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -
             "UPDATE run_owners SET heartbeat = ? WHERE run_id = ?", (time.time(), run_id)
         )
 
-    while True:
-        await anyio.sleep(seconds)
-        await log.append(within=renew)
+    beaten = time.monotonic()
+    while not log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
+        await anyio.sleep(min(seconds, POLL_SECONDS))
+        if time.monotonic() - beaten >= seconds:
+            await log.append(within=renew)
+            beaten = time.monotonic()
+
+
+@asynccontextmanager
+async def owned(log: EventLog, run_id: str) -> AsyncGenerator[None]:
+    """Keep a run's heartbeat while the body runs, and cancel the body when somebody asks for it.
+
+    Raises:
+        RunError: `cancelled`, where the body was cancelled from elsewhere.
+    """
+    import asyncio
+
+    body, asked = asyncio.current_task(), False
+
+    async def watch() -> None:
+        nonlocal asked
+        await beat(log, run_id)
+        asked = True
+        if body is not None:
+            body.cancel()
+
+    try:
+        async with beside(watch()):
+            yield
+    except asyncio.CancelledError:
+        if not asked or body is None or body.uncancel() > 0:
+            raise
+        raise RunError("the run was cancelled", code="cancelled", place=run_id) from None
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do something while the body runs, and stop it after."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        with suppress(asyncio.CancelledError, ClawHiveError):
+            task.result()
+
+
+def cancel(log: EventLog, run_id: str) -> bool:
+    """Tell a run's living owner to cancel it; whether there is one.
+
+    Raises:
+        RunError: `not_resumable`: the run has ended.
+    """
+    found: list[bool] = []
+
+    @_within_log
+    def ask(connection: sqlite3.Connection) -> None:
+        row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row[0] not in {*_ACTIVE, "waiting_approval", "interrupted"}:
+            raise ended(run_id, row[0])
+        rows = connection.execute("UPDATE run_owners SET cancel = 1 WHERE run_id = ?", (run_id,))
+        found.append(rows.rowcount > 0)
+
+    recover(log)
+    log.append_now(within=ask)
+    if found[0]:
+        return True
+    _end_cancelled(log, run_id)
+    return False
+
+
+def _end_cancelled(log: EventLog, run_id: str) -> None:
+    """End a run that nobody executes."""
+    row = log.read("SELECT * FROM runs WHERE run_id = ?", (run_id,))[0]
+    body: dict[str, Any] = {
+        "output": None,
+        "output_preview": "",
+        "error": {"code": "cancelled", "message": "the run was cancelled"},
+        "usage": Usage().to_dict(),
+        "artifacts": [],
+    }
+    ids = {key: row[key] for key in ("trace_id", "task_id", "conversation_id", "principal")}
+
+    @_within_log
+    def still_stopped(connection: sqlite3.Connection) -> None:
+        now = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if now[0] not in {"waiting_approval", "interrupted"}:
+            raise RunBusy(
+                f"run {run_id} was taken up meanwhile", place=run_id, fix="cancel it again"
+            )
+
+    event = Event("run.end", body, run_id=run_id, status="cancelled", **ids)
+    log.append_now(event, within=still_stopped)
 
 
 class _Recovered(Exception):

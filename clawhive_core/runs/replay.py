@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from clawhive_core.errors import ModelError, NotReplayable
+from clawhive_core.errors import ModelError, NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
@@ -73,6 +73,8 @@ class Record:
     finished: bool
     calls: frozenset[str | None] = frozenset()
     """The steps that are tool calls: what a model was asked there, a tool asked it."""
+    asked: frozenset[str | None] = frozenset()
+    """The steps whose call waited for a person."""
     compared: int = 0
 
     @classmethod
@@ -85,22 +87,35 @@ class Record:
         waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
         start: StoredEvent | None = None
         finished = False
+        asked: set[str | None] = set()
         for stored in log.events(run_id=run_id):
             kind = stored.event.kind
             if kind == "run.start":
                 start = stored
+            elif kind == "approval.requested":
+                asked.add(stored.event.step_id)
+            elif kind == "run.end" and stored.event.status == "cancelled":
+                continue  # it was broken off, so its record ends in the middle
             elif kind in COMPARED or kind.startswith("invocation."):
                 waiting[stored.event.step_id, kind].append(stored)
                 finished = finished or kind == "run.end"
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
         calls = frozenset(step for step, kind in waiting if kind.startswith("invocation."))
-        return cls(log, run_id, start, waiting, finished, calls)
+        return cls(log, run_id, start, waiting, finished, calls, frozenset(asked))
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""
         queue = self.waiting.get((step_id, kind))
         return queue.popleft() if queue else None
+
+    def take_call(self, step_id: str | None) -> tuple[StoredEvent | None, int]:
+        """Return the last recorded start or refusal of a step's call, and how many there were."""
+        last, attempts = None, 0
+        while event := self.take(step_id, "invocation.start"):
+            last, attempts = event, attempts + 1
+        # An attempt after an unfinished one may have been refused.
+        return self.take(step_id, "invocation.refused") or last, attempts
 
     def full(self, body: Any) -> Any:
         """Return a body with its blobs resolved, stored or not yet."""
@@ -199,50 +214,62 @@ class RecordedDoor:
             Diverged: The record has another call here, or ends here.
         """
         record = self._record
-        start = record.take(scope.step_id, "invocation.start")
-        refused = None if start else record.take(scope.step_id, "invocation.refused")
-        stored = start or refused
+        stored, _ = record.take_call(scope.step_id)
         if stored is None:
+            if not record.finished and scope.step_id in record.asked:
+                raise NeedHumanApproval("it waits for a person", place=scope.step_id)
             if not record.finished:
                 raise Diverged(None)
             asked = f"{call.name} {_short(call.input)}"
             raise Diverged(Difference(None, "invocation", scope.step_id, "no call", asked))
-        self._compare(stored, call, scope)
-        if refused is not None:
-            return _refusal(refused.event.body["refusal"])
-        end = record.take(scope.step_id, "invocation.end")
-        if end is None:
+        outcome = recorded_outcome(record, stored, call, scope)
+        if outcome is None:
             raise Diverged(None)
-        record.compared += 1
-        return self._result(call, end)
+        return outcome
 
-    def _compare(self, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
-        body = stored.event.body
-        asked = body["tool_call"]
-        recorded = {
-            "id": asked["id"],
-            "tool": asked["name"],
-            "label": body["step"]["label"],
-            "ordinal": body["step"]["ordinal"],
-            "input": self._record.full(asked["input"]),
-        }
-        now = {
-            "id": call.id,
-            "tool": call.name,
-            "label": scope.label,
-            "ordinal": scope.ordinal,
-            "input": call.input,
-        }
-        if canonical_text(recorded) != canonical_text(now):
-            raise Diverged(_difference(stored, recorded, now))
-        self._record.compared += 1
 
-    def _result(self, call: ToolCall, end: StoredEvent) -> ToolResult:
-        output = self._record.full(end.event.body["output"])
-        artifacts = tuple(Artifact(**each) for each in end.event.body["artifacts"])
-        return ToolResult(
-            call.id, output["output"], output["is_error"], output["structured"], artifacts
-        )
+def recorded_outcome(
+    record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope
+) -> Outcome | None:
+    """Return what a recorded call came to, None where it has no end.
+
+    Raises:
+        Diverged: The recorded call is another one.
+    """
+    _compare_call(record, stored, call, scope)
+    if stored.event.kind == "invocation.refused":
+        return _refusal(stored.event.body["refusal"])
+    end = record.take(scope.step_id, "invocation.end")
+    if end is None:
+        return None
+    record.compared += 1
+    output = record.full(end.event.body["output"])
+    artifacts = tuple(Artifact(**each) for each in end.event.body["artifacts"])
+    return ToolResult(
+        call.id, output["output"], output["is_error"], output["structured"], artifacts
+    )
+
+
+def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
+    body = stored.event.body
+    asked = body["tool_call"]
+    recorded = {
+        "id": asked["id"],
+        "tool": asked["name"],
+        "label": body["step"]["label"],
+        "ordinal": body["step"]["ordinal"],
+        "input": record.full(asked["input"]),
+    }
+    now = {
+        "id": call.id,
+        "tool": call.name,
+        "label": scope.label,
+        "ordinal": scope.ordinal,
+        "input": call.input,
+    }
+    if canonical_text(recorded) != canonical_text(now):
+        raise Diverged(_difference(stored, recorded, now))
+    record.compared += 1
 
 
 class RecordedModels(Models):
@@ -267,18 +294,28 @@ class RecordedModels(Models):
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
     ) -> LlmResponse:
         del adapter, request
-        queue = self._record.waiting.get((scope.step_id, "model.end"))
-        if not queue:
-            raise Diverged(None)
-        body = queue[0].event.body
-        if body["error"] is not None:
-            raise ModelError(body["error"]["message"], code=body["error"]["code"])
-        blocks = self._record.full(body["response"])
-        return LlmResponse(
-            tuple(block_from_json(block) for block in blocks),
-            body["stop_reason"],
-            Usage(**body["usage"]),
-        )
+        return recorded_answer(self._record, scope)
+
+
+def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
+    """Return a model's recorded answer.
+
+    Raises:
+        ModelError: It is recorded that the model failed.
+        Diverged: The record ends before the answer.
+    """
+    queue = record.waiting.get((scope.step_id, "model.end"))
+    if not queue:
+        raise Diverged(None)
+    body = queue[0].event.body
+    if body["error"] is not None:
+        raise ModelError(body["error"]["message"], code=body["error"]["code"])
+    blocks = record.full(body["response"])
+    return LlmResponse(
+        tuple(block_from_json(block) for block in blocks),
+        body["stop_reason"],
+        Usage(**body["usage"]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
-from clawhive_core.execution.scope import RunScope, Signal
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.scope import ApproveMode, Ask, RunScope, Signal
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
@@ -20,12 +22,14 @@ from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.policy.boundary import within
+from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.tasks import find_task_type, make_task
 from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.skills.skill_set import Entry
 
 STUB = "stub"
 
@@ -47,6 +51,23 @@ class RunOptions:
     """What a session is called in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None
     on_signal: Callable[[Signal], None] = lambda _: None
+    approve: ApproveMode = "park"
+    """What happens with a call that a person must answer."""
+    ask: Ask | None = None
+    """Who asks the person, where `approve` is `ask`; without it the run parks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the skill of a task type says of rights."""
+
+    permissions: Sequence[str] = ()
+    """The most that its tasks may get; nothing is cut where there are none."""
+    counts: bool = False
+    """Whether they are given too: a trusted skill's are."""
+
+
+_UNDECLARED = Declared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,9 @@ class RequestMaker:
     catalog: CatalogStore
     skills: Sequence[Skill]
     env: Mapping[str, str]
+    log: EventLog
+    left_out: Sequence[Entry] = ()
+    """Skills that are not loaded, so that the answer to their tasks' names can say why."""
 
     def prompt(self, text: str, options: RunOptions) -> RunRequest:
         """Return the request of a prompt.
@@ -84,14 +108,15 @@ class RequestMaker:
 
         Raises:
             UnknownTaskType: No loaded skill has it.
+            UsageError: `skill_disabled`, where a skill that is switched off has it.
             InvalidInput: The input fails the type's schema.
         """
-        full_name, skill, task_type = find_task_type(self.skills, name)
+        full_name, skill, task_type = find_task_type(self.skills, name, self.left_out)
         task = make_task(full_name, task_type, given)
         return self.assemble(
             task,
             options,
-            permissions=_permissions(skill, task_type),
+            skill=Declared(_permissions(skill, task_type), counts=skill.trusted),
             title=full_name,
             task_type=task_type.to_dict(),
         )
@@ -101,28 +126,35 @@ class RequestMaker:
         task: Task,
         options: RunOptions,
         principal: Principal = DEFAULT_AGENT,
-        permissions: Sequence[str] = (),
+        skill: Declared = _UNDECLARED,
         **more: Any,
     ) -> RunRequest:
-        """Return a request with a fresh run, its rights and its artifacts folder."""
+        """Return a request with a fresh run, its rights and its artifacts folder.
+
+        Args:
+            task: What the run is for.
+            options: How to run it.
+            principal: Who acts.
+            skill: What the skill of its task type declares.
+            **more: Further fields of the request.
+        """
         run_id = new_id("run")
         artifacts = self._artifacts(options, run_id)
-        grants = self._grants(task.task_id, str(principal), artifacts, options, permissions)
-        denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
-        asks = tuple(self._expanded("policy.ask", artifacts))
+        session = options.session or new_id("conv")
+        target = Target(task.task_id, str(principal), self._variables(artifacts))
+        given = derived(self._counting(session, principal), task.task_id, str(principal))
+        given += target.grants(skill.permissions if skill.counts else (), "skill")
+        grants = self._grants(target, options, skill.permissions, given)
         scope = RunScope(
             trace_id=new_id("trace"),
             task_id=task.task_id,
             run_id=run_id,
-            conversation_id=options.session or new_id("conv"),
+            conversation_id=session,
             user_id=self.config.get("user.id"),
             root=str(self.config.root),
             artifacts=artifacts,
-            rules=Rules(grants, denies, asks),
-            command=options.command,
-            profile=self.config.get("user.profile") or {},
-            secrets=self.env.get,
-            signal=options.on_signal,
+            rules=self._rules(grants, artifacts),
+            **self._surroundings(options),
         )
         rounds = options.max_tool_rounds
         return RunRequest(
@@ -134,6 +166,48 @@ class RequestMaker:
             grants=tuple(grants),
             **more,
         )
+
+    def resumed(self, record: Record, options: RunOptions) -> RunRequest:
+        """Return the request of a recorded run that goes on, with the rights that it still has.
+
+        Raises:
+            NotReplayable: Its task type is gone.
+        """
+        request = self.recorded(record)
+        run = request.scope
+        rights = self._book().of_task(run.task_id, datetime.now(UTC))
+        since = self._counting(run.conversation_id, request.principal)
+        rights += within(since, self._permitted(request), self._variables(run.artifacts))
+        rules = self._rules(rights, run.artifacts)
+        return replace(request, scope=replace(run, rules=rules, **self._surroundings(options)))
+
+    def _rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
+        denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
+        return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
+
+    def _permitted(self, request: RunRequest) -> Sequence[str]:
+        """Return what the skill of a request's task type permits today."""
+        if request.task.task_type is None:
+            return ()
+        _, skill, task_type = find_task_type(self.skills, request.task.task_type)
+        return _permissions(skill, task_type)
+
+    def _book(self) -> GrantBook:
+        return GrantBook(self.config.user_dir, self.log)
+
+    def _counting(self, session: str, principal: Principal) -> list[CapabilityGrant]:
+        """Return the grants that a person gave the session, or for good, and that hold now."""
+        return self._book().counting(session, principal, datetime.now(UTC))
+
+    def _surroundings(self, options: RunOptions) -> dict[str, Any]:
+        return {
+            "command": options.command,
+            "profile": self.config.get("user.profile") or {},
+            "secrets": self.env.get,
+            "signal": options.on_signal,
+            "approve": options.approve,
+            "ask": options.ask,
+        }
 
     def offered_tools(self) -> tuple[ToolDef, ...]:
         """Return what a model is offered: everything but the stub's tools."""
@@ -205,20 +279,17 @@ class RequestMaker:
 
     def _grants(
         self,
-        task_id: str,
-        subject: str,
-        artifacts: str,
+        target: Target,
         options: RunOptions,
         permissions: Sequence[str],
+        given: Sequence[CapabilityGrant],
     ) -> list[CapabilityGrant]:
         """Return the task's first grants: the meet of the user's side and the skill's."""
-        variables = self._variables(artifacts)
-        target = Target(task_id, subject, variables)
-        side = starter_grants(task_id, subject, variables)
+        side = starter_grants(target.task_id, target.subject, target.variables)
+        side += given
         side += target.grants(self.config.get("policy.allow"), "config")
         side += target.grants(options.grants, "user")
-        side += target.grants(permissions, "skill")
-        return within(side, permissions, variables)
+        return within(side, permissions, target.variables)
 
     def _reserved(self) -> list[str]:
         """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""

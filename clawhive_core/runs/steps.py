@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import anyio
 
-from clawhive_core.errors import RunError
+from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope
@@ -24,6 +24,7 @@ from clawhive_core.runs.side_by_side import side_by_side
 
 PARALLEL_STEPS = 8
 ALWAYS = "always"
+WAITING: StepStatus = "waiting_approval"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -76,6 +77,8 @@ class PlanRunner:
         ended[step.name].set()
 
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
+        if any(self.results[name].status == WAITING for name in needs_of(step)):
+            return StepResult(WAITING)  # not decided yet, so nothing to record
         failed = [name for name in needs_of(step) if self.results[name].status != "succeeded"]
         if failed and step.when != ALWAYS:
             return self._without_call(step, ordinal, "skipped", None)
@@ -115,7 +118,10 @@ class PlanRunner:
         )
         arguments = resolve(step.input, values)
         call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
-        outcome = await self.door.invoke(call, scope)
+        try:
+            outcome = await self.door.invoke(call, scope)
+        except NeedHumanApproval:
+            return StepResult(WAITING)
         if isinstance(outcome, Refusal):
             facts = outcome.to_dict()
             return StepResult("failed", error={**facts, "code": outcome.error})
@@ -143,6 +149,11 @@ class PlanRunner:
             run_event(self.run, self.principal, "step.end", body, step_id=step_id, status=status)
         )
         return StepResult(status, error=error)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a step waits for a person."""
+        return any(result.status == WAITING for result in self.results.values())
 
     def _values(self) -> dict[str, Any]:
         return {
@@ -221,6 +232,8 @@ def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
 
 
 def _joined(results: Sequence[StepResult]) -> StepResult:
+    if any(result.status == WAITING for result in results):
+        return StepResult(WAITING)
     error = next((result.error for result in results if result.error is not None), None)
     return StepResult(
         "succeeded" if error is None else "failed",

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from clawhive_core.errors import InvalidInput, UnknownTaskType
+from clawhive_core.errors import InvalidInput, UnknownTaskType, UsageError
 from clawhive_core.execution.validation import compile_schema, describe
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.runs import Task
 from clawhive_core.skills.manifest import task_types
 from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.skills.skill_set import Entry
 
 
-def find_task_type(skills: Sequence[Skill], name: str) -> tuple[str, Skill, TaskType]:
+def find_task_type(
+    skills: Sequence[Skill], name: str, left_out: Sequence[Entry] = ()
+) -> tuple[str, Skill, TaskType]:
     """Return the task type of `SKILL.TASK`, or of TASK where one loaded skill has it.
 
+    Args:
+        skills: The loaded skills.
+        name: What the user wrote.
+        left_out: Skills that are not loaded, so that the answer can say so.
+
     Raises:
+        UsageError: `skill_disabled`, where only a skill that is switched off has it.
         UnknownTaskType: No skill has it, or several do.
     """
     known = task_types(skills)
@@ -31,9 +40,21 @@ def find_task_type(skills: Sequence[Skill], name: str) -> tuple[str, Skill, Task
             place="--task",
             fix=f"write one of {', '.join(sorted(matching))}",
         )
+    for entry in left_out:
+        if any(name in {task, f"{entry.skill.id}.{task}"} for task in entry.skill.tasks):
+            raise _not_loaded(entry, name)
     raise UnknownTaskType(
         f"no loaded skill has a task type `{name}`", place="--task", fix=_suggest(name, known)
     )
+
+
+def _not_loaded(entry: Entry, name: str) -> UsageError:
+    message = f"`{name}` is a task type of `{entry.skill.id}`, which is {entry.state}"
+    if entry.reason:
+        message = f"{message}: {entry.reason}"
+    if entry.state == "disabled":
+        return UsageError(message, code="skill_disabled", place="--task", fix=entry.next_step)
+    return UnknownTaskType(message, place="--task", fix=entry.next_step)
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from clawhive_core.errors import UnknownId
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.runs import ENDED
 
 _LIST = (
     "SELECT run_id, trace_id, task_id, parent_run_id, task_type, title, status, started_at,"
@@ -92,7 +93,7 @@ class _Fold:
     def take(self, stored: StoredEvent) -> None:
         """Take one event."""
         event = stored.event
-        if event.kind in {"invocation.start", "invocation.refused"}:
+        if event.kind in {"approval.requested", "invocation.start", "invocation.refused"}:
             self._invocation(stored)
         elif event.kind == "invocation.end":
             self._invocation_end(stored)
@@ -100,6 +101,8 @@ class _Fold:
             self._step_end(stored)
         elif event.kind == "run.end":
             self.end = event.body
+        elif event.kind == "run.status" and event.status == "interrupted":
+            self._broken_off()
 
     def _invocation(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body
@@ -125,16 +128,19 @@ class _Fold:
             "approval_result": body["approval_result"],
             "start_at": stored.ts,
             "end_at": None if refusal is None else stored.ts,
-            "status": event.status if refusal is not None else "running",
+            "status": "running" if event.status == "intended" else event.status,
             "error": error,
             "input_preview": body["input_preview"],
             "output_preview": "",
         }
+        before = self.invocations.get(str(event.invocation_id))
         self.invocations[str(event.invocation_id)] = invocation
         step = self.steps.setdefault(str(event.step_id), _called_step(event))
+        if before is not None:
+            step["invocations"].remove(before)  # it was asked for first
         step["invocations"].append(invocation)
-        if refusal is not None:
-            step.update(status="failed", error=error)
+        status = {"parked": "waiting_approval", "refused": "failed"}
+        step.update(status=status.get(str(event.status), "running"), error=error)
 
     def _invocation_end(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body
@@ -144,7 +150,8 @@ class _Fold:
             "output_preview": body["output_preview"],
         }
         self.invocations[str(event.invocation_id)].update(facts, end_at=stored.ts)
-        step_status = "succeeded" if event.status == "succeeded" else "failed"
+        known = {"succeeded": "succeeded", "unknown": "unknown"}
+        step_status = known.get(str(event.status), "failed")
         self.steps[str(event.step_id)].update(facts, status=step_status)
 
     def _step_end(self, stored: StoredEvent) -> None:
@@ -165,12 +172,22 @@ class _Fold:
         }
 
     def finished_steps(self, run_status: str) -> list[dict[str, Any]]:
-        """Return the steps; an intent without an end in a run that is over is unknown."""
+        """Return the steps; an intent without an end in a run that is over is unknown.
+
+        A call that still waited when the run ended was not done.
+        """
         if run_status not in {"pending", "running", "waiting_approval"}:
+            self._broken_off()
+        if run_status in ENDED:
             for item in (*self.steps.values(), *self.invocations.values()):
-                if item["status"] == "running":
-                    item["status"] = "unknown"
+                if item["status"] in {"waiting_approval", "parked"}:
+                    item["status"] = "refused" if "invocation_id" in item else "cancelled"
         return list(self.steps.values())
+
+    def _broken_off(self) -> None:
+        for item in (*self.steps.values(), *self.invocations.values()):
+            if item["status"] == "running":
+                item["status"] = "unknown"
 
 
 def _called_step(event: Event) -> dict[str, Any]:

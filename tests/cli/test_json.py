@@ -10,7 +10,9 @@ from clawhive_core.cli.schema import schema_names
 NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
     *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
+    *("check", "skill", "skills", "skills-new"),
     *("tool", "tool-result", "tools", "trust"),
+    *("grants", "policy", "policy-explain"),
 )
 
 
@@ -76,6 +78,22 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("explain", "CH0101"), "explanation"),
         (("audit", "verify"), "audit-verify"),
         (("plugins", "new", "hello"), "plugins-new"),
+        (("grants", "list"), "grants"),
+        (("grants", "issue", "fs.write:${workspace}/**", "--always"), "grants"),
+        (("grants", "issue", "fs.write:${workspace}/**", "--session", "s"), "grants"),
+        (("grants", "issue", "fs.write:${workspace}/**"), "error"),
+        (("grants", "issue", "nonsense", "--always"), "error"),
+        (("grants", "revoke", "none"), "error"),
+        (("policy", "show", "--grant", "fs.write:${workspace}/**"), "policy"),
+        (("policy", "explain", "file.read", "--args", '{"path": "x"}'), "policy-explain"),
+        (("policy", "explain", "file.read", "--args", '{"path": "/etc/x"}'), "policy-explain"),
+        (("policy", "explain", "file.read", "--args", "[]"), "error"),
+        (("policy", "explain", "none.such"), "error"),
+        (("skills",), "skills"),
+        (("skills", "show", "code"), "skill"),
+        (("skills", "check"), "check"),
+        (("skills", "new", "hello"), "skills-new"),
+        (("skills", "show", "none"), "error"),
         (("trust", "show"), "trust"),
         (("trust", "revoke"), "trust"),
         (("trust", "--yes"), "error"),

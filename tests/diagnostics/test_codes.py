@@ -62,9 +62,11 @@ def test_no_code_is_explained_twice():
     from clawhive_core.diagnostics.finding_codes import FINDINGS
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
+    from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
     from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
 
-    groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, FINDINGS, PLUGIN_FINDINGS)
+    findings = (FINDINGS, PLUGIN_FINDINGS, SKILL_FINDINGS)
+    groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, *findings)
     every = [item.code for group in groups for item in group]
     assert len(every) == len(set(every)) == len(all_codes())
 

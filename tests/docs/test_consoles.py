@@ -9,9 +9,11 @@ from tests.docs.conftest import ROOT, block, blocks
 
 LOG_PAGE = "docs/reference/log.md"
 TUTORIAL = "docs/tutorial/first-plugin.md"
+SKILL_TUTORIAL = "docs/tutorial/first-skill.md"
 TYPED = {
     "README.md",
     TUTORIAL,
+    SKILL_TUTORIAL,
     *(f"docs/how-to/{page.name}" for page in ROOT.glob("docs/how-to/*.md")),
 }
 
@@ -55,6 +57,15 @@ def test_the_tutorial_shows_what_its_commands_print(terminal):
     added = block(TUTORIAL, "python", 1)
     module.write_text(f"{module.read_text('utf-8')}\n\n{added}", "utf-8")
     terminal.run(sync)
+
+
+def test_the_skill_tutorial_shows_what_its_commands_print(terminal):
+    for each in blocks(SKILL_TUTORIAL):
+        if each.language == "console":
+            terminal.run(each)
+        else:
+            made = terminal.project.joinpath("skills", "words", "clawhive.yaml").read_text("utf-8")
+            assert each.text in made
 
 
 def test_the_tutorials_test_passes(terminal, tmp_path):

@@ -72,6 +72,7 @@ def manifests(draw):
         after=tuple(draw(st.lists(ids, max_size=2))),
         before=tuple(draw(st.lists(ids, max_size=2))),
         dynamic=draw(st.booleans()),
+        dynamic_settings=tuple(draw(st.lists(ids, max_size=2))),
         commands=tuple(ManifestCommand(name, draw(texts)) for name in draw(st.lists(texts))),
         tools=tuple(sorted(tools, key=lambda m: (m.provider_id, m.name))),
     )

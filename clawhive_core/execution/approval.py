@@ -1,0 +1,187 @@
+"""Asking a person about one exact call: waiting for the answer, or letting the run park."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from stat import S_ISREG
+from typing import Any, cast
+
+import anyio
+
+from clawhive_core.capabilities import parse
+from clawhive_core.errors import NeedHumanApproval
+from clawhive_core.execution.pending import PendingCall
+from clawhive_core.execution.refusals import approval_required, unapproved
+from clawhive_core.execution.scope import Ask
+from clawhive_core.model.approvals import Approval
+from clawhive_core.model.canonical import digest
+from clawhive_core.model.ids import new_id
+from clawhive_core.policy.approvals import ApprovalBook, expiry, held
+
+_POLL_SECONDS = 0.25
+_MAX_DIFF = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Obtains a person's answer for calls that must ask."""
+
+    book: ApprovalBook
+
+    async def obtain(self, pending: PendingCall) -> str:
+        """Return the id of an approval of exactly this call, approved and not yet used.
+
+        Raises:
+            Refused: The answer was no, or came too late, or what it was bound to changed; or nobody
+                may be asked.
+            NeedHumanApproval: Nobody is here to answer; the call is recorded as pending.
+        """
+        scope = pending.scope
+        if scope.approved is not None:
+            return self._again(pending, scope.approved)
+        # A nested call that waited would use up the time of the call around it.
+        if scope.run.approve == "deny" or scope.parent_invocation_id is not None:
+            raise approval_required(pending)
+        self.book.expire()
+        wanted = await anyio.to_thread.run_sync(call_digest, pending)
+        approval = self.book.of_step(scope.run.run_id, scope.step_id)
+        if approval is None:
+            approval = await self._request(pending, wanted)
+        if approval.state == "pending":
+            approval = await self._wait(approval, pending)
+            wanted = await anyio.to_thread.run_sync(call_digest, pending)
+        return self._use(approval, wanted, pending)
+
+    def _again(self, pending: PendingCall, approval_id: str) -> str:
+        """Let a used approval count for another attempt, where the call still touches the same."""
+        approval = self.book.find(approval_id)
+        if approval.state != "consumed" or set(approval.capabilities) != set(pending.capabilities):
+            pending.approval = "drifted"
+            raise unapproved(approval.tool, "drifted", None)
+        return approval_id
+
+    async def _request(self, pending: PendingCall, wanted: str) -> Approval:
+        approval_id = new_id("appr")
+        more = {
+            "approval_id": approval_id,
+            "digest": wanted,
+            "sinks": _sinks(pending),
+            "diff": _diff(pending),
+            "expires_at": expiry(),
+        }
+        await self.book.log.append(pending.asked(more))
+        return self.book.find(approval_id)
+
+    async def _wait(self, approval: Approval, pending: PendingCall) -> Approval:
+        run = pending.scope.run
+        if run.approve == "ask" and run.ask is not None:
+            approval = await self._answered(approval, run.ask)
+        if approval.state == "pending":
+            raise NeedHumanApproval(
+                f"`{approval.tool}` waits for a person",
+                place=approval.approval_id,
+                fix=f"clawhive approvals show {approval.approval_id}",
+                data={"approval_id": approval.approval_id},
+            )
+        return approval
+
+    async def _answered(self, approval: Approval, ask: Ask) -> Approval:
+        """Ask here, and notice an answer that is given elsewhere meanwhile."""
+
+        async def asking() -> None:
+            await ask(approval)
+            group.cancel_scope.cancel()
+
+        found = approval
+        async with anyio.create_task_group() as group:
+            group.start_soon(asking)
+            while found.state == "pending":
+                await anyio.sleep(_POLL_SECONDS)
+                self.book.expire()
+                found = self.book.find(approval.approval_id)
+            group.cancel_scope.cancel()
+        return self.book.find(approval.approval_id)
+
+    def _use(self, approval: Approval, wanted: str, pending: PendingCall) -> str:
+        state = approval.state
+        if state == "approved" and approval.digest != wanted:
+            state = "drifted"
+            self.book.close(approval, state, "what it was bound to changed after it was asked for")
+        if state == "approved":
+            self._widen(approval, pending)
+            return approval.approval_id
+        pending.approval = state
+        raise unapproved(approval.tool, state, approval.reason)
+
+    def _widen(self, approval: Approval, pending: PendingCall) -> None:
+        """Let the grants of an answer with a wider scope count for the run's further calls."""
+        run, log = pending.scope.run, self.book.log
+        given = [*held(log, "task", run.task_id), *held(log, "session", run.conversation_id)]
+        run.rules.extend(
+            grant
+            for grant in given
+            if grant.issuer == "approval"
+            and grant.subject == approval.principal
+            and grant.capability in approval.capabilities
+        )
+
+
+def call_digest(pending: PendingCall) -> str:
+    """Return the digest of exactly this call: what a person's answer is bound to.
+
+    It covers the tool's contract, the arguments (RFC 8785), the capabilities, the principal, and
+    the content of each single file that the call may change.
+    """
+    meta = pending.meta
+    return digest(
+        [
+            None if meta is None else meta.contract_hash,
+            pending.call.name,
+            pending.call.input,
+            list(pending.capabilities),
+            str(pending.scope.principal),
+            bound_files(pending.capabilities),
+        ]
+    )
+
+
+def bound_files(capabilities: tuple[str, ...]) -> dict[str, str]:
+    """Return the content hash of every single file that a call may change."""
+    found: dict[str, str] = {}
+    for text in capabilities:
+        capability = parse(text)
+        if capability.verb in {"fs.write", "fs.delete"} and capability.is_concrete:
+            path = "/" + "/".join(capability.parts[0])
+            found[path] = _content_hash(path)
+    return found
+
+
+def _content_hash(path: str) -> str:
+    """Return what a file holds; what cannot be read is told from what can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "absent"
+    except OSError as error:
+        return f"unreadable:{error.errno}"
+    with os.fdopen(descriptor, "rb") as file:
+        if not S_ISREG(os.fstat(file.fileno()).st_mode):
+            return "no file"
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sinks(pending: PendingCall) -> dict[str, Any]:
+    meta = pending.meta
+    names = () if meta is None else meta.sinks
+    return {name: pending.call.input[name] for name in names if name in pending.call.input}
+
+
+def _diff(pending: PendingCall) -> str:
+    """Return the diff that a confirming tool is given, so that a person sees what will be done."""
+    proposal: Any = pending.call.input.get("proposal")
+    if not isinstance(proposal, dict):
+        return ""
+    value = cast("dict[str, Any]", proposal).get("diff")
+    return value[:_MAX_DIFF] if isinstance(value, str) else ""

@@ -1,0 +1,56 @@
+"""A person's answer to one exact call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ApprovalState = Literal["pending", "approved", "denied", "expired", "drifted", "consumed"]
+ApprovalScope = Literal["once", "step", "task", "session", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One call that a person must answer, bound to a digest of exactly that call."""
+
+    approval_id: str
+    digest: str
+    """SHA-256 over contract, canonical arguments, capabilities, principal and bound files."""
+    state: ApprovalState
+    run_id: str
+    step_id: str
+    tool: str
+    risk: str
+    principal: str
+    capabilities: tuple[str, ...]
+    sinks: Mapping[str, Any]
+    """The arguments that say where data or money goes, with their values."""
+    preview: str
+    diff: str
+    """What would change, as a unified diff; empty where the tool proposes none."""
+    created_at: str
+    expires_at: str
+    """RFC 3339, UTC."""
+    resolved_by: str | None = None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the approval as JSON."""
+        return {
+            "approval_id": self.approval_id,
+            "state": self.state,
+            "run_id": self.run_id,
+            "step_id": self.step_id,
+            "tool": self.tool,
+            "risk": self.risk,
+            "principal": self.principal,
+            "capabilities": list(self.capabilities),
+            "sinks": dict(self.sinks),
+            "preview": self.preview,
+            "diff": self.diff,
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "resolved_by": self.resolved_by,
+            "reason": self.reason,
+        }

@@ -1,0 +1,216 @@
+"""Going on with a run: what is recorded is answered from the log, what is missing is done."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.errors import RunError
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.pending import PendingCall
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.runs.journal import run_event
+from clawhive_core.runs.models import Models
+from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.ownership import release
+from clawhive_core.runs.replay import (
+    COMPARED,
+    Diverged,
+    Record,
+    RecordedJournal,
+    recorded_answer,
+    recorded_outcome,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a resumed run does its missing parts with."""
+
+    log: EventLog
+    door: Door
+    models: Models
+    catalog: CatalogStore
+    book: ApprovalBook
+
+
+class ResumingJournal(RecordedJournal):
+    """Holds a resumed run's events against the record, and appends those that it lacks."""
+
+    def __init__(self, record: Record, log: EventLog) -> None:
+        super().__init__(record)
+        self._log = log
+
+    async def append(
+        self,
+        *events: Event,
+        sync: bool = False,
+        within: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> list[int]:
+        """Compare the recorded events and commit the others."""
+        return await self._log.append(*self._new(events), sync=sync, within=within)
+
+    def post(self, *events: Event) -> None:
+        """Compare the recorded events and queue the others."""
+        new = self._new(events)
+        if new:
+            self._log.post(*new)
+
+    def _new(self, events: tuple[Event, ...]) -> list[Event]:
+        return [event for event in events if not self._is_recorded(event)]
+
+    def _is_recorded(self, event: Event) -> bool:
+        if event.kind not in COMPARED or not self._record.waiting.get((event.step_id, event.kind)):
+            return False
+        self._compare(event)
+        return True
+
+
+class ResumingModels(Models):
+    """Answers a resumed run's requests from the record as long as it has answers."""
+
+    def __init__(self, record: Record, live: Models, journal: ResumingJournal) -> None:
+        super().__init__(live.adapters, journal)
+        self._record = record
+        self._live = live
+
+    def used(self, run_id: str) -> Usage:
+        """Return what was used, before the stop and after it, by tools too."""
+        tools = self._record.used_by_tools() + self._live.used(run_id)
+        return super().used(run_id) + tools
+
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+        """Decide the requests that are sent now; those of the record were decided."""
+        if not self._is_recorded(scope):
+            super()._allow(adapter, scope)
+
+    async def _answer(
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+    ) -> LlmResponse:
+        if self._is_recorded(scope):
+            return recorded_answer(self._record, scope)
+        return await super()._answer(adapter, request, scope)
+
+    def _is_recorded(self, scope: CallScope) -> bool:
+        return bool(self._record.waiting.get((scope.step_id, "model.end")))
+
+
+class ResumingDoor:
+    """Answers a resumed run's finished calls from the record, and makes the others."""
+
+    def __init__(self, record: Record, live: Live) -> None:
+        self._record = record
+        self._live = live
+
+    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
+        """Return what the call came to, or comes to now.
+
+        Raises:
+            Diverged: The record has another call here.
+        """
+        stored, attempts = self._record.take_call(scope.step_id)
+        if stored is None:
+            return await self._live.door.invoke(call, scope)
+        outcome = recorded_outcome(self._record, stored, call, scope)
+        if outcome is not None:
+            return outcome
+        return await self._again(call, scope, stored, attempts)
+
+    async def _again(
+        self, call: ToolCall, scope: CallScope, stored: StoredEvent, attempts: int
+    ) -> Outcome:
+        """Repeat a call that was broken off, where repeating does no harm."""
+        tool = self._live.catalog.current.find(call.name)
+        same = tool is not None and tool.meta.contract_hash == stored.event.body["contract_hash"]
+        if tool is None or not same or not tool.meta.idempotent:
+            last = replace(scope, attempt=attempts)
+            return await self._unknown(PendingCall(call, last, tool))
+        approval = self._live.book.of_step(scope.run.run_id, scope.step_id)
+        used = approval is not None and approval.state == "consumed"
+        again = replace(
+            scope,
+            attempt=attempts + 1,
+            approved=approval.approval_id if approval is not None and used else None,
+        )
+        return await self._live.door.invoke(call, again)
+
+    async def _unknown(self, pending: PendingCall) -> Outcome:
+        """Record that nobody knows whether a call did its work."""
+        name = pending.call.name
+        refusal = Refusal(
+            "unknown_outcome",
+            f"`{name}` was broken off; whether it did its work is not known, and it may not be "
+            "done twice",
+            {"action": "ask_user"},
+        )
+        value = refusal.to_dict()
+        result = ToolResult(pending.call.id, canonical_text(value), is_error=True, structured=value)
+        error = {"code": refusal.error, "message": refusal.message}
+        await self._live.log.append(pending.ended("unknown", result, error))
+        return result
+
+
+async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) -> None:
+    """Go on with a run over what its log says, to its end or its next stop.
+
+    Args:
+        live: What does the missing parts.
+        orchestrator: Whose planners are used.
+        request: The recorded run with today's rights.
+
+    Raises:
+        RunBusy: Another living process owns the run.
+        RunError: `not_resumable`: it has ended, or it does not go the way that its log says; then
+            it is left as it was.
+    """
+    run_id = request.scope.run_id
+    await live.log.flush()
+    record = Record.load(live.log, run_id)
+    journal = ResumingJournal(record, live.log)
+    again = Orchestrator(
+        ResumingDoor(record, live),
+        ResumingModels(record, live.models, journal),
+        journal,
+        orchestrator.planners,
+    )
+    try:
+        await again.resume(request)
+    except Diverged as parted:
+        body = {"reason": "it does not go the way that its log says"}
+        event = run_event(
+            request.scope, request.principal, "run.status", body, status="interrupted"
+        )
+        await live.log.append(event, within=release(run_id))
+        difference = parted.difference
+        raise RunError(
+            f"run {run_id} cannot go on: {'' if difference is None else difference.message}",
+            code="not_resumable",
+            place=run_id,
+            fix="its skill, planner or tools changed: start it again, or put them back",
+        ) from None
+
+
+def require_task(request: RunRequest) -> None:
+    """Refuse to go on with what nothing planned.
+
+    Raises:
+        RunError: `not_resumable`: the run was a session's calls.
+    """
+    if request.is_session:
+        run_id = request.scope.run_id
+        raise RunError(
+            f"run {run_id} is a session's calls: nothing planned them, so nothing goes on",
+            code="not_resumable",
+            place=run_id,
+            fix="make the call again with `clawhive tools call`",
+        )

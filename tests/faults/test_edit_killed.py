@@ -1,0 +1,133 @@
+"""kill -9 at any moment of an approved change: untouched or exactly as approved, never twice."""
+
+import random
+import signal
+import time
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+TEXT = "one\ntwo\nthree\n"
+AFTER = "one\n2\nthree\n"
+EDIT = ("run", "--task", "edit_docs", "--input", "path=a.md", "--input", "find=two")
+EDIT += ("--input", "replace=2", "--json")
+
+CHILD = """
+import sys
+import anyio
+from clawhive_core import Hive
+
+async def work():
+    async with Hive.open() as hive:
+        print("ready", flush=True)
+        run = await hive.resume(sys.argv[1])
+        print(run["status"], flush=True)
+
+anyio.run(work)
+"""
+
+CONSUMER = """
+import sys
+from clawhive_core.config.opening import open_config
+from clawhive_core.errors import RunError
+from clawhive_core.hive import open_log
+from clawhive_core.model.events import Event
+from clawhive_core.policy.approvals import consume
+
+log = open_log(open_config(None, {}, {}))
+approval_id = sys.argv[1]
+print("ready", flush=True)
+sys.stdin.readline()
+used = Event("approval.resolved", {"approval_id": approval_id, "by": "x", "reason": None},
+             status="consumed")
+try:
+    log.append_now(used, within=consume(approval_id))
+    print("won")
+except RunError as error:
+    print(error.code)
+log.close()
+"""
+
+
+@pytest.fixture
+def file(processes):
+    return processes.root / "a.md"
+
+
+def parked(processes, file):
+    file.write_text(TEXT, "utf-8")
+    run = processes(*EDIT).json
+    assert run["status"] == "waiting_approval"
+    return run["run_id"]
+
+
+def consumptions(processes):
+    import sqlite3
+
+    with sqlite3.connect(processes.root / ".clawhive" / "hive.db") as connection:
+        return connection.execute(
+            "SELECT max(n), count(*) FROM (SELECT count(*) AS n FROM events"
+            " WHERE kind = 'approval.resolved' AND status = 'consumed'"
+            " GROUP BY json_extract(body, '$.approval_id'))"
+        ).fetchone()
+
+
+@pytest.mark.timeout(900)  # some 200 processes, one after the other
+def test_killed_at_fifty_moments_the_file_is_untouched_or_as_approved(processes, file):
+    moments = random.Random(20_261_122)
+    run_id = parked(processes, file)
+    assert processes("approvals", "approve", "last").code == 0
+    child = processes.start(run_id, code=CHILD)
+    assert child.stdout.readline() == b"ready\n"
+    began = time.monotonic()
+    assert child.stdout.readline() == b"succeeded\n"
+    whole = time.monotonic() - began
+    finished = 0
+    for number in range(50):
+        run_id = parked(processes, file)
+        assert processes("approvals", "approve", "last").code == 0
+        child = processes.start(run_id, code=CHILD)
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(moments.uniform(0, whole))
+        child.send_signal(signal.SIGKILL)
+        processes.end(child)
+        assert file.read_text("utf-8") in {TEXT, AFTER}
+        written = file.stat().st_mtime_ns if file.read_text("utf-8") == AFTER else None
+        resumed = processes("runs", "resume", run_id, "--json")
+        if resumed.code != 0:
+            assert resumed.json["error"] == "not_resumable"
+            finished += 1
+        assert file.read_text("utf-8") == AFTER
+        assert written in {None, file.stat().st_mtime_ns}
+        if number % 10 == 0:
+            assert processes("runs", "replay", run_id).code == 0
+    assert finished < 50
+    assert consumptions(processes) == (1, 51)
+    assert processes("audit", "verify").code == 0
+
+
+def test_of_eight_processes_one_uses_an_approval(processes, file):
+    parked(processes, file)
+    (row,) = processes("approvals", "approve", "last", "--json").json["approvals"]
+    children = [processes.start(row["approval_id"], code=CONSUMER, stdin=-1) for _ in range(8)]
+    for child in children:
+        assert child.stdout.readline() == b"ready\n"
+    for child in children:
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+    answers = sorted(processes.end(child).out.strip() for child in children)
+    assert answers == ["already_resolved"] * 7 + ["won"]
+
+
+def test_of_eight_processes_that_resume_a_run_one_does(processes, file):
+    run_id = parked(processes, file)
+    assert processes("approvals", "approve", "last").code == 0
+    children = [processes.start("runs", "resume", run_id, "--json") for _ in range(8)]
+    ended = [processes.end(child) for child in children]
+    assert [done.code for done in ended].count(0) == 1
+    errors = {done.json["error"] for done in ended if done.code != 0}
+    assert errors <= {"run_busy", "not_resumable"}
+    assert file.read_text("utf-8") == AFTER
+    assert consumptions(processes) == (1, 1)
+    assert processes("audit", "verify").code == 0

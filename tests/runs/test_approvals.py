@@ -1,0 +1,311 @@
+"""A call that a person must answer: asked for, answered once, bound to what was shown."""
+
+from pathlib import Path
+
+import pytest
+
+from clawhive_core.errors import RunError, UsageError
+from clawhive_core.hive import RunOptions
+from clawhive_core.model.events import Event
+from clawhive_core.testing import memory_hive
+
+KEEP = {"risk": "guarded", "effects": {"path": "fs.write"}, "idempotent": True}
+
+
+@pytest.fixture
+def writing(tools):
+    """A guarded tool that appends a line to a file, and counts by doing so."""
+
+    def keep(given, ctx):
+        path = Path(ctx.workspace.root) / given["path"]
+        with path.open("a", encoding="utf-8") as file:
+            file.write("kept\n")
+        return {"kept": given["path"]}
+
+    return tools.add("test.keep", keep, **KEEP)
+
+
+def keep(name="keep", path="a.txt", **more):
+    return {"name": name, "tool": "test.keep", "input": {"path": path}, **more}
+
+
+def statuses(run):
+    return {step["label"]: step["status"] for step in run["steps"]}
+
+
+def count(hive, path="a.txt"):
+    file = hive.root / path
+    return len(file.read_text("utf-8").splitlines()) if file.exists() else 0
+
+
+async def test_a_run_parks_at_a_call_that_a_person_must_answer(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        run = await hive.run(task="job")
+        assert (run["status"], run["ended_at"], run["error"]) == ("waiting_approval", None, None)
+        assert statuses(run) == {"keep": "waiting_approval"}
+        (invocation,) = run["steps"][0]["invocations"]
+        assert (invocation["status"], invocation["decision"]) == ("parked", "ask")
+        (approval,) = hive.approvals.pending()
+        assert (approval.tool, approval.run_id) == ("test.keep", run["run_id"])
+        assert approval.capabilities == (f"fs.write:{hive.root}/a.txt",)
+        assert hive.log.read("SELECT * FROM run_owners") == []
+        rows = hive.log.read("SELECT status FROM v_invocations")
+        assert [row[0] for row in rows] == ["parked"]
+        rows = hive.log.read("SELECT status FROM v_steps")
+        assert [row[0] for row in rows] == ["waiting_approval"]
+        assert count(hive) == 0
+
+
+@pytest.mark.promise("P-053")
+async def test_steps_that_need_a_waiting_one_wait_too_and_others_go_on(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(
+            hive,
+            keep(),
+            {"name": "after", "tool": "test.echo", "input": {"x": "${steps.keep.output}"}},
+            {"name": "always", "tool": "test.echo", "needs": ["keep"], "when": "always"},
+            {"name": "beside", "tool": "test.echo", "input": {"y": 1}, "needs": []},
+        )
+        run = await hive.run(task="job")
+        assert statuses(run) == {"keep": "waiting_approval", "beside": "succeeded"}
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert run["status"] == "succeeded"
+        assert set(statuses(run).values()) == {"succeeded"}
+        assert count(hive) == 1
+
+
+async def test_each_item_of_a_list_asks_for_itself(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep(path="${item}", for_each="${input.paths}"))
+        await hive.run(task="job", input={"paths": ["a.txt", "b.txt"]})
+        first, second = hive.approvals.pending()
+        hive.approvals.resolve(first.approval_id, "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert (run["status"], count(hive), count(hive, "b.txt")) == ("waiting_approval", 1, 0)
+        hive.approvals.resolve(second.approval_id, "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert (run["status"], count(hive), count(hive, "b.txt")) == ("succeeded", 1, 1)
+        assert (await hive.replay("last")).ok
+
+
+async def test_with_deny_nobody_is_asked(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        run = await hive.run(task="job", options=RunOptions(approve="deny"))
+        assert (run["status"], run["error"]["code"]) == ("failed", "approval_required")
+        assert hive.approvals.list() == []
+
+
+async def test_a_sessions_call_is_refused_and_not_parked(writing):
+    async with memory_hive(providers=[writing]) as hive, hive.session() as session:
+        answer = await session.call("test.keep", {"path": "a.txt"})
+        assert (answer["error"], answer["reason"]) == ("approval_required", "approval")
+        assert hive.approvals.list() == []
+
+
+async def test_somebody_who_is_asked_at_once_lets_the_run_go_on(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep(), keep("again", needs=["keep"]))
+        shown = []
+
+        async def ask(approval):
+            shown.append(approval)
+            hive.approvals.resolve(approval.approval_id, "approve", by="user:ana", scope="task")
+
+        run = await hive.run(task="job", options=RunOptions(approve="ask", ask=ask))
+        assert (run["status"], count(hive), len(shown)) == ("succeeded", 2, 1)
+        results = [step["invocations"][0]["approval_result"] for step in run["steps"]]
+        assert results == ["approved", None]
+        ended = "SELECT count(*) FROM grants WHERE issuer = 'approval' AND ended_at IS NOT NULL"
+        assert hive.log.read(ended)[0][0] == 1
+
+
+async def test_somebody_who_gives_no_answer_lets_the_run_park(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+
+        async def ask(approval):
+            del approval
+
+        run = await hive.run(task="job", options=RunOptions(approve="ask", ask=ask))
+        assert run["status"] == "waiting_approval"
+
+
+async def test_an_answer_from_elsewhere_ends_the_asking(writing, define):
+    import anyio
+
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+
+        async def ask(approval):
+            hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+            await anyio.sleep_forever()
+
+        run = await hive.run(task="job", options=RunOptions(approve="ask", ask=ask))
+        assert (run["status"], count(hive)) == ("succeeded", 1)
+
+
+async def test_the_log_says_which_approval_allowed_a_call(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        approval = hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last")
+        (invocation,) = run["steps"][0]["invocations"]
+        assert invocation["granted_capabilities"] == [
+            {"capability": f"fs.write:{hive.root}/a.txt", "grant_id": approval.approval_id}
+        ]
+        assert (invocation["approval_required"], invocation["approval_result"]) == (
+            True,
+            "approved",
+        )
+        answered = hive.log.read(
+            "SELECT principal, status FROM events WHERE kind = 'approval.resolved' ORDER BY seq"
+        )
+        assert [tuple(row) for row in answered] == [
+            ("user:ana", "approved"),
+            ("agent:default", "consumed"),
+        ]
+
+
+async def test_a_nested_call_that_must_ask_is_refused_to_its_caller(writing, define):
+    async def outer(given, ctx):
+        return await ctx.call("test.keep", {"path": "a.txt"})
+
+    writing.add("test.outer", outer)
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, {"name": "outer", "tool": "test.outer"}, output="${steps.outer.output}")
+        run = await hive.run(task="job")
+        assert (run["status"], run["output"]["error"]) == ("succeeded", "approval_required")
+        assert hive.approvals.list() == []
+        assert count(hive) == 0
+
+
+async def test_a_denied_call_is_not_made_and_the_reason_is_told(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        hive.approvals.resolve("last", "deny", by="user:ana", reason="not today")
+        run = await hive.resume("last")
+        assert (run["status"], run["error"]["code"]) == ("failed", "approval_denied")
+        assert "not today" in run["error"]["message"]
+        assert count(hive) == 0
+
+
+async def test_an_approval_is_answered_once(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        with pytest.raises(RunError) as caught:
+            hive.approvals.resolve("last", "deny", by="user:ben")
+        assert caught.value.code == "already_resolved"
+        assert hive.approvals.find("last").resolved_by == "user:ana"
+
+
+async def test_what_nobody_answered_in_time_expires(writing, define, monkeypatch):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        monkeypatch.setattr(
+            "clawhive_core.execution.approval.expiry", lambda: "2001-01-01T00:00:00.000000Z"
+        )
+        await hive.run(task="job")
+        assert hive.approvals.pending() == []
+        with pytest.raises(RunError):
+            hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert (run["error"]["code"], count(hive)) == ("approval_denied", 0)
+        assert "in time" in run["error"]["message"]
+        assert hive.approvals.find("last").state == "expired"
+
+
+async def test_a_file_that_changed_meanwhile_is_left_alone(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        (hive.root / "a.txt").write_text("as shown\n", "utf-8")
+        define(hive, keep())
+        await hive.run(task="job")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        (hive.root / "a.txt").write_text("another\n", "utf-8")
+        run = await hive.resume("last")
+        assert (run["status"], run["error"]["code"]) == ("failed", "approval_denied")
+        assert "changed" in run["error"]["message"]
+        assert (hive.root / "a.txt").read_text("utf-8") == "another\n"
+        assert hive.approvals.find("last").state == "drifted"
+
+
+async def test_a_tool_that_changed_meanwhile_is_not_called(tools, define):
+    calls = []
+    tools.add("test.keep", lambda given, ctx: calls.append(given), **KEEP)
+    async with memory_hive(providers=[tools]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        changed = {**KEEP, "timeout_ms": 10, "effects": {"path": "fs.write:{}"}}
+        tools.metas.clear()
+        tools.add("test.keep", lambda given, ctx: calls.append(given), **changed)
+        await hive.catalog.add(tools)
+        run = await hive.resume("last")
+        assert (run["status"], calls) == ("failed", [])
+        assert run["error"]["code"] == "approval_denied"
+
+
+async def test_a_deny_that_came_after_the_approval_wins(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        row = hive.log.read("SELECT grant_id FROM grants WHERE capability LIKE 'fs.write%'")
+        for each in row:
+            body = {"grant_id": each[0], "reason": "no more"}
+            await hive.log.append(Event("grant.revoked", body))
+        run = await hive.resume("last")
+        assert (run["status"], run["error"]["code"], count(hive)) == ("failed", "denied", 0)
+
+
+async def test_a_wider_scope_of_an_unsafe_tool_or_a_denial_is_refused(tools, define):
+    tools.add("test.wipe", lambda given, ctx: "gone", risk="unsafe")
+    async with memory_hive(providers=[tools]) as hive:
+        define(hive, {"name": "wipe", "tool": "test.wipe"})
+        await hive.run(task="job")
+        for answer in ("approve", "deny"):
+            with pytest.raises(UsageError):
+                hive.approvals.resolve("last", answer, by="user:ana", scope="task")
+        with pytest.raises(UsageError):
+            hive.approvals.resolve("last", "perhaps", by="user:ana")
+        assert len(hive.approvals.pending()) == 1
+
+
+async def test_an_approval_for_the_session_counts_for_its_next_task(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job", options=RunOptions(session="conv_ana"))
+        hive.approvals.resolve("last", "approve", by="user:ana", scope="session")
+        await hive.resume("last")
+        run = await hive.run(task="job", options=RunOptions(session="conv_ana"))
+        assert (run["status"], count(hive)) == ("succeeded", 2)
+        run = await hive.run(task="job", options=RunOptions(session="conv_ben"))
+        assert run["status"] == "waiting_approval"
+
+
+async def test_the_end_of_a_run_ends_its_approvals(writing, define):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        await hive.run(task="job")
+        await hive.resume("last", RunOptions(approve="deny"))
+        assert hive.approvals.find("last").state == "expired"
+
+
+async def test_the_rows_are_what_a_replay_of_the_log_gives(writing, define):
+    from clawhive_core.events.rebuild import compare
+    from clawhive_core.policy.approvals import PROJECTIONS
+
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep(), keep("two", "b.txt", needs=[]))
+        await hive.run(task="job")
+        first, second = hive.approvals.pending()
+        hive.approvals.resolve(first.approval_id, "approve", by="user:ana")
+        hive.approvals.resolve(second.approval_id, "deny", by="user:ana", reason="no")
+        await hive.resume("last")
+        assert compare(hive.log, PROJECTIONS, ("approvals",)) == ()
