@@ -1,1 +1,4 @@
-"""The nouns of ClawHive: frozen values without I/O (ARCHITECTURE, section 1)."""
+"""The nouns of ClawHive: frozen values without I/O, in the words of `docs/glossary.md`.
+
+Imports nothing but `errors`.
+"""

@@ -1,1 +1,4 @@
-"""Every seam of ClawHive: what plugins implement and what they are given."""
+"""Every seam of ClawHive: what plugins implement and what they are given.
+
+Imports `model` and nothing else; holds no behaviour.
+"""
