@@ -9,6 +9,8 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.errors import UsageError
 from clawhive_core.skills.stored import StoredFile
+from clawhive_core.storage.database import make_folder
+from clawhive_core.storage.faults import storage_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,12 @@ class Switches:
             StorageError: The list cannot be written.
         """
         refuse_inside_run(env)
-        self.file.change(lambda names: sorted({*map(str, names), name}))
+        file = self.file
+        try:
+            make_folder(file.path.parent)
+        except OSError as error:
+            raise storage_error(error, file.path) from error
+        file.change(lambda names: sorted({*map(str, names), name}))
 
     def enable(self, name: str, env: Mapping[str, str]) -> None:
         """Switch a skill on.

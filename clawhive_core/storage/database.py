@@ -73,15 +73,23 @@ def undo(connection: sqlite3.Connection) -> None:
 
 
 def _make_file(path: Path) -> None:
-    folder = path.parent
+    make_folder(path.parent)
+    if not path.exists():
+        # SQLite would make the file with the umask's rights; an empty file is an empty database.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of ClawHive's own if missing: 0700, ignored by git.
+
+    Raises:
+        OSError: It cannot be made.
+    """
     if not folder.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _ignore_in_git(folder)
     elif folder.name == ".clawhive":
         _ignore_in_git(folder)
-    if not path.exists():
-        # SQLite would make the file with the umask's rights; an empty file is an empty database.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
 
 def _ignore_in_git(folder: Path) -> None:
