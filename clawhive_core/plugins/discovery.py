@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GROUP = "clawhive.plugins"
+_GROUP = GROUP.encode()
 
 _VALUE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?::[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)?")
 _FOLDER = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info")
@@ -60,11 +61,8 @@ def discover(path: Sequence[str] | None = None) -> list[DiscoveredPlugin]:
     """
     found: dict[tuple[str, str], DiscoveredPlugin] = {}
     for info in _metadata_folders(sys.path if path is None else path):
-        try:
-            data = Path(info, "entry_points.txt").read_bytes()
-        except OSError:
-            continue
-        if GROUP.encode() in data:
+        data = _head(f"{info}/entry_points.txt", -1)
+        if data is not None and _GROUP in data:
             for plugin in _plugins(info, data):
                 found.setdefault((plugin.id, plugin.value), plugin)
     return list(found.values())
@@ -118,6 +116,18 @@ def _plugins(info: str, data: bytes) -> Iterator[DiscoveredPlugin]:
         yield DiscoveredPlugin(name, plain, distribution, version, info, problem)
 
 
+def _head(path: str, size: int) -> bytes | None:
+    """Return the start of a file, None where it cannot be read.
+
+    Every distribution of the environment passes here at each start: pathlib would double the cost.
+    """
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 - see above
+            return stream.read(size)
+    except OSError:
+        return None
+
+
 def _entries(text: str) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line of our group."""
     section = ""
@@ -134,14 +144,14 @@ def _name_and_version(info: str) -> tuple[str, str]:
     """Return what the metadata file says, else what the folder's name says."""
     found: dict[str, str] = {}
     for file in ("METADATA", "PKG-INFO"):
-        try:
-            with Path(info, file).open("rb") as stream:
-                head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
-        except OSError:
+        data = _head(f"{info}/{file}", _HEAD_BYTES)
+        if data is None:
             continue
-        for line in head.partition("\n\n")[0].splitlines():
+        for line in data.decode("utf-8", "replace").partition("\n\n")[0].splitlines():
             key, _, value = line.partition(":")
             found.setdefault(key.strip().lower(), value.strip())
+            if "name" in found and "version" in found:
+                break
         break
     match = _FOLDER.fullmatch(Path(info).name)
     guessed = match.groupdict() if match else {"name": Path(info).stem, "version": ""}
