@@ -6,17 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, PluginError
 
-if TYPE_CHECKING:
-    from clawhive_core.plugins.discovery import DiscoveredPlugin
-
-Listing = Sequence[tuple["DiscoveredPlugin", str]]
+Listing = Sequence[tuple[str, str]]
 Contributed = Mapping[str, tuple[str, Callable[[], click.Command]]]
 
 
@@ -41,11 +37,11 @@ def _commands(settings: Settings, listing: Listing) -> Contributed:
 
     is_on = _switch(settings)
     found: dict[str, tuple[str, Callable[[], click.Command]]] = {}
-    for plugin, text in listing:
-        if not is_on(plugin.id):
+    for plugin_id, text in listing:
+        if not is_on(plugin_id):
             continue
         for name, line in commands_in(text):
-            found.setdefault(name, (line, partial(_load, settings, plugin.id, name)))
+            found.setdefault(name, (line, partial(_load, settings, plugin_id, name)))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
+from clawhive_core.plugins.discovery import installed_packages, package_folder
 
 MANIFEST = "clawhive-plugin.toml"
 _MARK = b"[[commands]]"
@@ -30,31 +30,31 @@ def commands_in(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def plugins_with_commands() -> list[tuple[DiscoveredPlugin, str]]:
-    """Return the plugins whose manifests list commands, and the text of each, by id.
+def plugins_with_commands() -> list[tuple[str, str]]:
+    """Return id and manifest text of the plugins whose manifests list commands, by id.
 
     Help must stay quick with many plugins: nothing is parsed here, and whoever finds nothing need
     not even read the configuration.
     """
-    found: list[tuple[DiscoveredPlugin, str]] = []
-    for plugin in sorted(discover(), key=lambda each: each.id):
-        data = _manifest(plugin)
+    found: list[tuple[str, str]] = []
+    for plugin_id, package, info in installed_packages():
+        data = _manifest(package, info)
         if _MARK in data:
-            found.append((plugin, data.decode("utf-8", "replace")))
+            found.append((plugin_id, data.decode("utf-8", "replace")))
     return found
 
 
-def _manifest(plugin: DiscoveredPlugin) -> bytes:
+def _manifest(package: str, info: str) -> bytes:
     """Return a plugin's manifest, empty where it cannot be read.
 
     An installed package lies beside its metadata; only an editable one must be looked for.
     """
-    beside = f"{os.path.dirname(plugin.source)}/{plugin.package}/{MANIFEST}"  # noqa: PTH120 - pathlib is half the cost of this scan
+    beside = f"{os.path.dirname(info)}/{package}/{MANIFEST}"  # noqa: PTH120 - pathlib is half the cost of this scan
     try:
         with open(beside, "rb") as file:  # noqa: PTH123 - see above
             return file.read()
     except OSError:
-        folder = package_folder(plugin.package)
+        folder = package_folder(package)
     try:
         return b"" if folder is None else (folder / MANIFEST).read_bytes()
     except OSError:

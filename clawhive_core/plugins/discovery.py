@@ -60,12 +60,31 @@ def discover(path: Sequence[str] | None = None) -> list[DiscoveredPlugin]:
     value counts once; different values under one name are all returned.
     """
     found: dict[tuple[str, str], DiscoveredPlugin] = {}
-    for info in _metadata_folders(sys.path if path is None else path):
+    for info, data in _entry_points(sys.path if path is None else path):
+        for plugin in _plugins(info, data):
+            found.setdefault((plugin.id, plugin.value), plugin)
+    return list(found.values())
+
+
+def installed_packages() -> list[tuple[str, str, str]]:
+    """Return id, top-level package and metadata folder of every plugin, by id.
+
+    What help needs, without reading who made the plugin and whether its entry point can be used.
+    """
+    found = {
+        (name, value.partition(":")[0].partition(".")[0].strip(), info)
+        for info, data in _entry_points(sys.path)
+        for name, value in _entries(data.decode("utf-8", "replace"))
+    }
+    return sorted(found)
+
+
+def _entry_points(path: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the metadata folder and entry points of each distribution that names our group."""
+    for info in _metadata_folders(path):
         data = _head(f"{info}/entry_points.txt", -1)
         if data is not None and _GROUP in data:
-            for plugin in _plugins(info, data):
-                found.setdefault((plugin.id, plugin.value), plugin)
-    return list(found.values())
+            yield info, data
 
 
 def package_folder(package: str) -> Path | None:
