@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import (
     CapabilityError,
@@ -22,7 +23,6 @@ from clawhive_core.errors import (
 )
 from clawhive_core.events.log import EventLog, now
 from clawhive_core.execution.approval import Approvals
-from clawhive_core.execution.bounded import Bounded, Escaped, Overdue
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.effects import requested

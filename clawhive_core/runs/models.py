@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clawhive_core.capabilities import parse
+from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.events.log import now
-from clawhive_core.execution.bounded import Overdue, run_bounded
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, digest, preview
 from clawhive_core.model.events import Blob

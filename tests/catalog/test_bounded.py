@@ -3,7 +3,7 @@ import asyncio
 import anyio
 import pytest
 
-from clawhive_core.execution.bounded import Bounded, Escaped, Overdue, run_bounded
+from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue, run_bounded
 
 
 async def give(value):
