@@ -33,7 +33,7 @@ from measure import (
 )
 
 from clawhive_core.config import Config
-from clawhive_core.hive import Hive
+from clawhive_core.hive.hive import Hive
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.plugins.contribution import Contribution

@@ -11,7 +11,7 @@ from clawhive_core.model.version import VERSION as __version__  # noqa: N811 - t
 
 if TYPE_CHECKING:
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
-    from clawhive_core.hive import Hive
+    from clawhive_core.hive.hive import Hive
     from clawhive_core.model.events import Event, StoredEvent
     from clawhive_core.model.messages import (
         ContentBlock,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
-    "hive": ("Hive",),
+    "hive.hive": ("Hive",),
     "model.events": ("Event", "StoredEvent"),
     "model.messages": (
         "ContentBlock",

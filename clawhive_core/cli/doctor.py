@@ -85,7 +85,7 @@ def _configuration(config: Config) -> Iterator[Check]:
 
 
 def _storage(settings: Settings, config: Config) -> Check:
-    from clawhive_core.hive import open_log
+    from clawhive_core.hive.project_log import open_log
 
     if not settings.has_log():
         if os.access(config.root, os.W_OK):

@@ -109,7 +109,7 @@ def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
 def _book(
     settings: Settings, *, make: bool = False
 ) -> Generator[tuple[GrantBook, Config, EventLog | None]]:
-    from clawhive_core.hive import open_log
+    from clawhive_core.hive.project_log import open_log
     from clawhive_core.policy.grants import GrantBook
 
     config = settings.config()

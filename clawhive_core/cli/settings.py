@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
-    from clawhive_core.hive import Hive
+    from clawhive_core.hive.hive import Hive
     from clawhive_core.plugins.manager import PluginManager
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Settings:
         Raises:
             UnknownId: There is none yet: a command that reads makes none.
         """
-        from clawhive_core.hive import open_log
+        from clawhive_core.hive.project_log import open_log
 
         config = self.config()
         if _is_missing(config.root / ".clawhive" / "hive.db"):
@@ -89,7 +89,7 @@ class Settings:
 
     def hive(self) -> AbstractAsyncContextManager[Hive]:
         """Open the project."""
-        from clawhive_core.hive import Hive
+        from clawhive_core.hive.hive import Hive
 
         return Hive.open(self.root, flags=self.flags, plugins=self.load_plugins)
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from clawhive_core.config import Config
-from clawhive_core.hive import Hive
+from clawhive_core.hive.hive import Hive
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.manager import PluginManager, PluginOptions

@@ -31,7 +31,7 @@ CONSUMER = """
 import sys
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import RunError
-from clawhive_core.hive import open_log
+from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event
 from clawhive_core.policy.approvals import consume
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clawhive_core import Hive
 from clawhive_core.errors import CapabilityError, StorageError, UnknownId, UsageError
-from clawhive_core.hive import open_log
+from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.policy.grants import GrantBook, Wish, derived, duration, is_live

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.errors import RunError, UsageError
-from clawhive_core.hive import RunOptions
+from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.events import Event
 from clawhive_core.testing import memory_hive
 

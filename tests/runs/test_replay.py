@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 import pytest
 
 from clawhive_core.errors import NotReplayable, UnknownId
-from clawhive_core.hive import Hive
+from clawhive_core.hive.hive import Hive
 from clawhive_core.runs import loop, procedure
 from clawhive_core.runs.view import run_json
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
@@ -71,7 +71,7 @@ async def test_one_changed_character_of_the_planner_is_found_and_its_event_named
     planned, changed, monkeypatch
 ):
     other = changed(procedure, "steps[-1].name", "steps[-0].name")
-    monkeypatch.setattr("clawhive_core.hive.ProcedurePlanner", other.ProcedurePlanner)
+    monkeypatch.setattr("clawhive_core.hive.contributed.ProcedurePlanner", other.ProcedurePlanner)
     report = await planned.replay("last")
     assert not report.ok
     found = report.difference

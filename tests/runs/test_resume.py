@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from clawhive_core.errors import RunBusy, RunError, UnknownId
-from clawhive_core.hive import RunOptions
+from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall

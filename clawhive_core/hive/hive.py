@@ -1,10 +1,10 @@
-"""The composition root: the only place where everything meets."""
+"""A project opened: its catalog, policy, executor, log and runs, for one program to use."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,15 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
-from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.hive.contributed import Contributed
+from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -34,20 +36,13 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy import approvals, ledger
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.policy.explain import in_force
-from clawhive_core.policy.failed_check import FailedCheck
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.protocols.adapter import LlmAdapter
-from clawhive_core.protocols.check import PolicyCheck
-from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
-from clawhive_core.runs import schema as runs_schema
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
-from clawhive_core.runs.procedure import ProcedurePlanner
 from clawhive_core.runs.repeat import repeat
 from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -56,9 +51,8 @@ from clawhive_core.runs.session import Session
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.load import load_skills
 
-__all__ = ["Hive", "RunOptions", "open_log"]
+__all__ = ["Hive", "RunOptions"]
 
-SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA)
 _ONE_CALL = RunOptions(command="clawhive tools call", approve="deny")
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
@@ -87,20 +81,20 @@ class Hive:
         if (problem := read_persistent(config.user_dir).problem) is not None:
             self.notes.append(problem)
         self.catalog = CatalogStore(Preferences.of(config), self.notes.append)
-        self.skill_set = load_skills(config, _values(plugins, "clawhive_skill_sources"), env=env)
+        self._contributed = contributed = Contributed(plugins)
+        sources = contributed.values("clawhive_skill_sources")
+        self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
         self.notes += self.skill_set.notes
         self.approvals = ApprovalBook(log)
-        self.models = Models(self._adapters, log)
+        self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(
             config, self.catalog, self.skills, env, log, self.skill_set.left_out
         )
-        self._known_adapters: dict[str, LlmAdapter] | None = None
-        self._known_checks: list[PolicyCheck] | None = None
-        self._sinks = SinkFanout(log, _values(plugins, "clawhive_audit_sinks"))
+        self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"))
         self.executor = Executor(self._wiring(), _executor_limits(config))
-        self._orchestrator = Orchestrator(self.executor, self.models, log, self._planners())
+        self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
 
     @classmethod
     def open(
@@ -213,7 +207,7 @@ class Hive:
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
         scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
         call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.catalog.current, self._checks)
+        return await consider(call, scope, self.catalog.current, self._contributed.checks)
 
     async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
         """Run today's planner, loop and orchestrator on a run's recorded answers.
@@ -224,7 +218,7 @@ class Hive:
         """
         record = Record.load(self.log, find_run(self.log, run))
         request = self._requests.recorded(record)
-        return await repeat(record, request, self._planners(), mode)
+        return await repeat(record, request, self._contributed.planners(), mode)
 
     async def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
         """Go on with a run that waits for a person or was interrupted.
@@ -252,24 +246,8 @@ class Hive:
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
-        ready = anyio.Event()
-
-        def wake() -> None:
-            ready.set()
-
-        stop = self.log.listen(lambda _: _tell(loop, wake))
-        try:
-            while True:
-                ready = anyio.Event()
-                for stored in self.log.events(since=since):
-                    since = stored.seq
-                    yield stored
-                await ready.wait()
-        finally:
-            stop()
+        async for stored in follow(self.log, since):
+            yield stored
 
     @asynccontextmanager
     async def _owned(self, request: RunRequest) -> AsyncGenerator[None]:
@@ -304,7 +282,7 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        broker = _broker(self.config, _values(self.plugins, "clawhive_sandboxes"))
+        broker = _broker(self.config, self._contributed.values("clawhive_sandboxes"))
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
         self.tools.open()
@@ -312,9 +290,7 @@ class Hive:
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
             await self.catalog.close_providers()
-            for adapter in (self._known_adapters or {}).values():
-                with suppress(Exception):
-                    await adapter.close()
+            await self._contributed.close()
             await self._sinks.close()
         self.log.close()
 
@@ -322,30 +298,12 @@ class Hive:
         return Wiring(
             self.catalog,
             self.log,
-            self._checks,
+            self._contributed.checks,
             self._sinks.problem,
             self.models,
             redact=self.log.redactor.add,
             approvals=Approvals(self.approvals),
         )
-
-    def _adapters(self) -> Mapping[str, LlmAdapter]:
-        if self._known_adapters is None:
-            adapters: Sequence[LlmAdapter] = _values(self.plugins, "clawhive_llm_adapters")
-            self._known_adapters = {adapter.name: adapter for adapter in reversed(adapters)}
-        return self._known_adapters
-
-    def _checks(self) -> Sequence[PolicyCheck]:
-        if self._known_checks is None:
-            self._known_checks = _values(self.plugins, "clawhive_policy_checks")
-            for record in self.plugins.failed_hooks("clawhive_policy_checks"):
-                self._known_checks.append(FailedCheck(record.id))
-        return self._known_checks
-
-    def _planners(self) -> dict[str, Planner]:
-        own: list[Planner] = [ProcedurePlanner()]
-        found: Sequence[Planner] = _values(self.plugins, "clawhive_planners")
-        return {planner.name: planner for planner in (*found, *own)}
 
 
 @asynccontextmanager
@@ -365,25 +323,6 @@ async def _opened(
         raise
     async with hive.working():
         yield hive
-
-
-def open_log(config: Config) -> EventLog:
-    """Open a project's log with the tables of every room."""
-    projections: dict[str, Any] = {}
-    for room in (runs_schema.PROJECTIONS, ledger.PROJECTIONS, approvals.PROJECTIONS):
-        for kind, applied in room.items():
-            projections[kind] = (*projections.get(kind, ()), *applied)
-    merged: Projections = projections
-    return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, merged)
-
-
-def _values(plugins: PluginManager, hook: str) -> list[Any]:
-    return [contribution.value for contribution in plugins.contributions(hook)]
-
-
-def _tell(loop: Any, callback: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop is closing: nobody listens any more
-        loop.call_soon_threadsafe(callback)
 
 
 def _executor_limits(config: Config) -> ExecutorLimits:

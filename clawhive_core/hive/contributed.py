@@ -1,0 +1,57 @@
+"""What the plugins contribute to a hive, asked of each hook once and at the first need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.policy.failed_check import FailedCheck
+from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.check import PolicyCheck
+from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.procedure import ProcedurePlanner
+
+
+class Contributed:
+    """The objects of the plugins' hooks, as the rooms above want them."""
+
+    def __init__(self, plugins: PluginManager) -> None:
+        self._plugins = plugins
+
+    def values(self, hook: str) -> list[Any]:
+        """Return what a hook gave, in the plugins' order."""
+        return [contribution.value for contribution in self._plugins.contributions(hook)]
+
+    def adapters(self) -> Mapping[str, LlmAdapter]:
+        """Return the model adapters by name; of two with one name the first plugin's."""
+        return self._adapters
+
+    def checks(self) -> Sequence[PolicyCheck]:
+        """Return the policy checks, and one that denies for each plugin whose own failed."""
+        return self._checks
+
+    def planners(self) -> dict[str, Planner]:
+        """Return the planners by name; nobody replaces the procedure planner."""
+        own: list[Planner] = [ProcedurePlanner()]
+        found: Sequence[Planner] = self.values("clawhive_planners")
+        return {planner.name: planner for planner in (*found, *own)}
+
+    async def close(self) -> None:
+        """Close the adapters that were made."""
+        for adapter in self.__dict__.get("_adapters", {}).values():
+            with suppress(Exception):
+                await adapter.close()
+
+    @cached_property
+    def _adapters(self) -> dict[str, LlmAdapter]:
+        found: Sequence[LlmAdapter] = self.values("clawhive_llm_adapters")
+        return {adapter.name: adapter for adapter in reversed(found)}
+
+    @cached_property
+    def _checks(self) -> list[PolicyCheck]:
+        checks: list[PolicyCheck] = self.values("clawhive_policy_checks")
+        failed = self._plugins.failed_hooks("clawhive_policy_checks")
+        return [*checks, *(FailedCheck(record.id) for record in failed)]
