@@ -23,6 +23,7 @@ from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
+from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
@@ -285,7 +286,11 @@ class Hive:
         broker = _broker(self.config, self._contributed.values("clawhive_sandboxes"))
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
+        await self.catalog.add(CoreProvider(self._core_tools()))
         self.tools.open()
+
+    def _core_tools(self) -> tuple[CoreTool, ...]:
+        return ()
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
