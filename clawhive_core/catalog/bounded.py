@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import anyio
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 T = TypeVar("T")
 
@@ -37,8 +41,7 @@ class Bounded(Generic[T]):
     def __init__(self, work: Awaitable[T], grace: float) -> None:
         import asyncio
 
-        self._task: asyncio.Task[T] = asyncio.ensure_future(_contained(work))
-        self._task.add_done_callback(_forget)
+        self._task: Task[T] = asyncio.get_running_loop().create_task(_contained(work))
         self._grace = grace
 
     @property
@@ -63,29 +66,26 @@ class Bounded(Generic[T]):
             Escaped: The work raised SystemExit, a group of such, or cancelled itself.
             KeyboardInterrupt: The work raised it; here it hits only the caller.
         """
-        from asyncio import CancelledError, get_running_loop
+        import asyncio
 
-        # A future of our own where `asyncio.wait` would do: every call passes here.
-        loop = get_running_loop()
-        ended = loop.create_future()
-        self._task.add_done_callback(lambda _: _settle(ended))
-        timer = loop.call_later(max(0.0, seconds), _settle, ended)
+        task, ends = self._task, time.monotonic() + seconds
         try:
-            await ended
-        except CancelledError:
+            # The work's first step runs meanwhile: what never waits costs neither timer nor future.
+            await asyncio.sleep(0)
+            if not task.done():
+                await _ended(task, ends - time.monotonic())
+        except asyncio.CancelledError:
             await self._stop()
             raise
-        finally:
-            timer.cancel()
-        if not self._task.done():
+        if not task.done():
             await self._stop()
             raise Overdue("abandoned" if self.abandoned else "stopped")
         return self._answer()
 
     def _answer(self) -> T:
-        from asyncio import CancelledError
-
         if self._task.cancelled():
+            from asyncio import CancelledError
+
             raise Escaped(CancelledError("it cancelled itself"))
         try:
             return self._task.result()
@@ -99,6 +99,7 @@ class Bounded(Generic[T]):
     async def _stop(self) -> None:
         import asyncio
 
+        self._task.add_done_callback(_forget)
         self._task.cancel()
         # Unshielded, a cancelled anyio scope would cut the grace time down to nothing.
         with anyio.CancelScope(shield=True):
@@ -124,6 +125,19 @@ async def _contained(work: Awaitable[T]) -> T:
         raise
     except BaseException as error:
         raise Escaped(error) from error
+
+
+async def _ended(task: Task[Any], seconds: float) -> None:
+    """Return when the task has ended or the time is up, whichever is first."""
+    # A future of our own where `asyncio.wait` would do: every call that waits passes here.
+    loop = task.get_loop()
+    ended = loop.create_future()
+    task.add_done_callback(lambda _: _settle(ended))
+    timer = loop.call_later(max(0.0, seconds), _settle, ended)
+    try:
+        await ended
+    finally:
+        timer.cancel()
 
 
 def _settle(ended: Any) -> None:
