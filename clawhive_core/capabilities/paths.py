@@ -21,6 +21,7 @@ VARIABLES: Final = ("workspace", "run", "home")
 """What a path pattern may begin with, as `${workspace}`."""
 
 _variable = re.compile(r"\$\{([^}/]*)\}(?=/|\Z)")
+_ordinary = re.compile(r"/[A-Za-z0-9._@:+=,~/-]{1,1023}")
 
 
 def read_path(reading: Reading, base: Segments | None = None) -> Segments:
@@ -52,6 +53,20 @@ def show_path(segments: Segments, *, absolute: bool) -> str:
 def is_absolute(verb: str) -> bool:
     """Whether the paths of a verb are absolute, and may begin with a variable."""
     return not verb.startswith("sandbox.")
+
+
+def is_canonical(path: str) -> bool:
+    """Whether a literal absolute path is surely its own canonical text: nearly every one is.
+
+    It has no character to escape, no segment that is empty or begins with a dot, and too few
+    characters for too many segments.
+    """
+    return (
+        _ordinary.fullmatch(path) is not None
+        and "//" not in path
+        and "/." not in path
+        and path[-1] != "/"
+    )
 
 
 def read_base(reading: Reading, variables: Mapping[str, str]) -> Segments | None:

@@ -172,7 +172,10 @@ def path_capability(verb: str, absolute_path: str | os.PathLike[str]) -> Capabil
         CapabilityError: The verb has no paths, or the path is relative, has `..` or a NUL.
     """
     _expect_kind(verb, "path", "fs.read")
-    return concrete(verb, os.fspath(absolute_path))
+    path = os.fspath(absolute_path)
+    if paths.is_absolute(verb) and paths.is_canonical(path):
+        return Capability(verb, (tuple(path[1:].split("/")),))
+    return concrete(verb, path)
 
 
 def url_capability(verb: str, url: str) -> Capability:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from clawhive_core.capabilities import (
     Capability,
@@ -33,10 +33,14 @@ class _Template:
     """One effect as declared: `verb`, or `verb:` and a text around a placeholder."""
 
     verb: str
+    kind: Literal["file", "url", "other"]
+    """How what is named is read."""
     lead: str
     tail: str
     first: bool
     """Whether only the first item of a list counts: `{0}`."""
+    deep: bool
+    """Whether everything below what is named is asked for, too: `/**` at the end."""
 
 
 def requested(
@@ -63,22 +67,21 @@ def requested(
 
 def _capabilities(
     meta: ToolMeta, argument: str, text: str, input: Mapping[str, Any], variables: Mapping[str, str]
-) -> Iterator[Capability]:
+) -> list[Capability]:
     if argument == "":
-        yield parse(text, variables)
-        return
+        return [parse(text, variables)]
     value = _value(meta, argument, input)
+    if value is None:
+        return []
     template = _read(text)
     if template is None:
-        if value is not None:
-            yield parse(text, variables)
-        return
-    for name in _names(value, argument, first=template.first):
-        try:
-            yield _resource(template, name, variables)
-        except (CapabilityError, ValueError) as error:
-            fix = getattr(error, "fix", None) or "name it another way"
-            raise InvalidInput(str(error), place=f"/{argument}", fix=fix) from error
+        return [parse(text, variables)]
+    names = [value] if isinstance(value, str) else _names(value, argument, first=template.first)
+    try:
+        return [_resource(template, name, variables) for name in names]
+    except (CapabilityError, ValueError) as error:
+        fix = getattr(error, "fix", None) or "name it another way"
+        raise InvalidInput(str(error), place=f"/{argument}", fix=fix) from error
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +95,7 @@ def _read(text: str) -> _Template | None:
     if verb_of(verb) is None:
         parse(f"{verb}:**")
     if not colon:
-        return _Template(verb, "", "", first=False)
+        return _Template(verb, _kind(verb), "", "", first=False, deep=False)
     holes = list(_PLACEHOLDER.finditer(pattern))
     if not holes:
         return None
@@ -102,7 +105,16 @@ def _read(text: str) -> _Template | None:
             f"the effect `{text}` cannot be used",
             fix="write one `{}`, and wildcards only as `/**` at the end",
         )
-    return _Template(verb, lead, tail, first=bool(holes[0][1]))
+    deep = tail.endswith(_BELOW)
+    tail = tail.removesuffix(_BELOW)
+    return _Template(verb, _kind(verb), lead, tail, first=bool(holes[0][1]), deep=deep)
+
+
+def _kind(verb: str) -> Literal["file", "url", "other"]:
+    known = verb_of(verb)
+    if known is not None and known.kind == "path" and verb.startswith("fs."):
+        return "file"
+    return "url" if known is not None and known.kind == "url" else "other"
 
 
 def _value(meta: ToolMeta, argument: str, input: Mapping[str, Any]) -> Any:
@@ -118,10 +130,8 @@ def _value(meta: ToolMeta, argument: str, input: Mapping[str, Any]) -> Any:
     return schema
 
 
-def _names(value: Any, argument: str, *, first: bool) -> Iterator[str]:
-    """Yield what the argument names: itself, the items of a list, the keys of an object."""
-    if value is None:
-        return
+def _names(value: Any, argument: str, *, first: bool) -> list[str]:
+    """Return what the argument names: itself, the items of a list, the keys of an object."""
     items: list[Any] = [value]
     if isinstance(value, list | tuple):
         items = list(cast("list[Any]", value))[: 1 if first else None]
@@ -134,22 +144,18 @@ def _names(value: Any, argument: str, *, first: bool) -> Iterator[str]:
                 place=f"/{argument}",
                 fix="give text, or a list of texts",
             )
-        yield str(item)
+    return [str(item) for item in items]
 
 
 def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> Capability:
     """Return the capability of one literal value, a path by its real location."""
-    verb, tail = template.verb, template.tail
-    deep = tail.endswith(_BELOW)
-    tail = tail.removesuffix(_BELOW) if deep else tail
-    known = verb_of(verb)
-    if known is not None and known.kind == "path" and verb.startswith("fs."):
-        capability = path_capability(verb, _real_path(template.lead, value + tail, variables))
-    elif known is not None and known.kind == "url":
-        capability = url_capability(verb, template.lead + value + tail)
+    if template.kind == "file":
+        path = _real_path(template.lead, value + template.tail, variables)
+        capability = path_capability(template.verb, path)
     else:
-        capability = concrete(verb, template.lead + value + tail)
-    return below(capability) if deep else capability
+        read = url_capability if template.kind == "url" else concrete
+        capability = read(template.verb, template.lead + value + template.tail)
+    return below(capability) if template.deep else capability
 
 
 def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
@@ -159,4 +165,25 @@ def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
         lead = lead.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
     named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
-    return os.path.realpath(os.path.join(variables["workspace"], named))  # noqa: PTH118 - see above
+    return _resolved(os.path.join(variables["workspace"], named))  # noqa: PTH118 - see above
+
+
+def _resolved(path: str) -> str:
+    """Return where a path leads, its links followed as far as it exists.
+
+    What exists is opened without access to its content (`O_PATH`), and Linux tells its name: three
+    system calls, where `realpath` looks at each folder on the way.
+    """
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, AttributeError):  # nothing is there, or this is no Linux
+        return os.path.realpath(path)
+    try:
+        found = os.readlink(f"/proc/self/fd/{handle}")  # noqa: PTH115 - see above
+    except OSError:
+        return os.path.realpath(path)
+    finally:
+        os.close(handle)
+    # A pipe's name is no path, and Linux marks so what was unlinked meanwhile.
+    is_file = found.startswith("/") and not found.endswith(" (deleted)")
+    return found if is_file else os.path.realpath(path)

@@ -203,3 +203,24 @@ def test_a_relative_path_is_answered_with_the_absolute_ones():
         parse("fs.read:reports/a")
     assert "`fs.read:${workspace}/reports/a`" in caught.value.fix
     assert "`fs.read:/reports/a`" in caught.value.fix
+
+
+@given(real_paths | st.from_regex(r"(/|/\.|//|[A-Za-z0-9._@%*-]){0,9}", fullmatch=True))
+@example("/a/")
+@example("/" + "a/" * 400)
+@example("/" + "a" * 5000)
+def test_an_ordinary_path_is_read_as_any_other(path):
+    assert _outcome(path_capability, path) == _outcome(concrete, path)
+
+
+@pytest.mark.parametrize("verb", ["sandbox.read", "sandbox.write"])
+def test_an_absolute_path_is_none_of_the_sandbox_directory(verb):
+    with pytest.raises(CapabilityError):
+        path_capability(verb, "/srv/a")
+
+
+def _outcome(read, path):
+    try:
+        return read("fs.read", path)
+    except CapabilityError as error:
+        return str(error)

@@ -1,5 +1,8 @@
+import os
+
 import pytest
 
+from clawhive_core.capabilities import normalise
 from clawhive_core.errors import CapabilityError, InvalidInput
 from clawhive_core.execution.effects import requested
 from tests.harness import tool_meta
@@ -101,6 +104,70 @@ def test_a_path_is_judged_by_where_its_links_lead(ask):
     (ask.root / "link").symlink_to(outside)
     (found,) = ask({"path": "fs.write"}, {"path": "link/new.txt"})
     assert found == f"fs.write:{outside}/new.txt"
+
+
+@pytest.fixture
+def places(ask):
+    """Makes files, links that lead somewhere and nowhere, a pipe, and a name that Linux uses."""
+    root = ask.root
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "f").write_text("f")
+    (root / "d" / "f (deleted)").write_text("g")
+    (root / "to-dir").symlink_to("d/e")
+    (root / "to-file").symlink_to(root / "to-dir" / ".." / "f")
+    (root / "dangling").symlink_to("d/nowhere")
+    (root / "loop").symlink_to("loop")
+    os.mkfifo(root / "fifo")
+    return root
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".",
+        "d/../d//f",
+        "d/f/",
+        "d/f/x",
+        "d/f (deleted)",
+        "to-dir",
+        "to-dir/..",
+        "to-file",
+        "to-file/x",
+        "dangling",
+        "dangling/x",
+        "loop",
+        "loop/x",
+        "fifo",
+        "new/x/../y",
+        "a" * 300,
+        "/",
+        "/dev/null",
+        "/proc/self/fd",
+    ],
+)
+def test_a_path_leads_where_the_standard_library_says(ask, places, path):
+    (found,) = ask({"path": "fs.read"}, {"path": path})
+    assert found == f"fs.read:{os.path.realpath(places / path)}".replace(str(places), "ROOT")
+
+
+def test_an_open_pipe_is_judged_by_the_path_that_names_it(ask):
+    reading, writing = os.pipe()
+    try:
+        path = f"/proc/self/fd/{reading}"
+        (found,) = ask({"path": "fs.read"}, {"path": path})
+        assert found == normalise(f"fs.read:{os.path.realpath(path)}")
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_an_open_file_that_was_unlinked_is_judged_by_the_path_that_names_it(ask):
+    gone = ask.root / "gone"
+    with gone.open("w") as file:
+        gone.unlink()
+        path = f"/proc/self/fd/{file.fileno()}"
+        (found,) = ask({"path": "fs.read"}, {"path": path})
+        assert found == f"fs.read:{os.path.realpath(path)}".replace(str(ask.root), "ROOT")
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", [["a"]], [{"p": 1}], [None], True])
