@@ -41,22 +41,26 @@ _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
 def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] = ()) -> Decision:
     """Decide one call; only an approval of this very call discharges an ask."""
     found = [(text, rules.authority(parse(text))) for text in request.capabilities]
-    verdict = strictest([each.verdict for _, each in found])
-    reasons = [f"{each.verdict}:{each.rule}" for _, each in found]
-    floor = asks_by_itself(request.tool, [each for _, each in found])
+    authorities = [each for _, each in found]
+    floor = asks_by_itself(request.tool, authorities)
+    verdict = strictest([each.verdict for each in authorities])
+    reasons = [f"{each.verdict}:{each.rule}" for each in authorities]
     if floor and verdict == "allow":
         verdict = "ask"
         reasons.append(f"ask:risk.{request.tool.risk}")
-    reasons += [f"{result.verdict}:{result.rule}" for result in checks]
+    granted = [
+        (text, each.grant.grant_id)
+        for text, each in found
+        if each.verdict == "allow" and each.grant is not None
+    ]
+    if verdict == "allow" and not checks:
+        return Decision("allow", tuple(reasons), tuple(granted), (), ())
     verdict = strictest([verdict, *(result.verdict for result in checks)])
+    reasons += [f"{result.verdict}:{result.rule}" for result in checks]
     return Decision(
         verdict,
         tuple(reasons),
-        tuple(
-            (text, each.grant.grant_id)
-            for text, each in found
-            if each.verdict == "allow" and each.grant is not None
-        ),
+        tuple(granted),
         tuple(text for text, each in found if each.verdict == "deny"),
         tuple(text for text, each in found if each.verdict == "ask"),
         tuple(
@@ -64,7 +68,7 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
             for text, each in found
             if each.verdict != "allow" or (floor and not each.by_person)
         ),
-        any(each.verdict == "deny" and each.rule not in _LIFTABLE for _, each in found)
+        any(each.verdict == "deny" and each.rule not in _LIFTABLE for each in authorities)
         or any(result.verdict == "deny" for result in checks),
         request.tool.risk == "unsafe" or any(result.verdict == "ask" for result in checks),
         floor,

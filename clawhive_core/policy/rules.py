@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clawhive_core.capabilities import Capability, matches, overlaps, parse
+from clawhive_core.capabilities import Capability, contains, overlaps, parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.policy.protected import as_rules, is_own, is_sensitive
 from clawhive_core.protocols.check import Verdict
@@ -61,6 +61,8 @@ class Rules:
         for grant in new:
             pattern = parse(grant.capability)
             self._grants.setdefault(pattern.verb, []).append((pattern, grant))
+        for held in self._grants.values():
+            held.sort(key=_weakness)
         ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
 
@@ -80,30 +82,41 @@ class Rules:
         """Return deny where a deny matches, else the least verdict of its grants, else deny."""
         # A folder's capability may hold denied paths: the workspace handle leaves those out one by
         # one. Nothing stands behind other verbs, so there an overlap with a deny is a deny.
-        hit = matches if capability.verb in _HANDLED else overlaps
+        hit = contains if capability.verb in _HANDLED else overlaps
         for pattern in self._denies.get(capability.verb, ()):
             if hit(pattern, capability):
                 return Authority("deny", f"deny:{pattern}")
-        found = [
-            grant
-            for pattern, grant in self._grants.get(capability.verb, ())
-            if matches(pattern, capability)
-        ]
-        if (protection := _protection(capability, found)) is not None:
+        if (protection := self._protection(capability)) is not None:
             return Authority("deny", protection)
-        if not found:
-            return Authority("deny", "no-grant")
-        allowing = [grant for grant in found if grant.mode == "allow"]
-        if not allowing:
-            return Authority("ask", found[0].grant_id, found[0])
-        given = next((grant for grant in allowing if grant.by_person), None)
-        best = given or allowing[0]
-        if given is None and self._asks_for(capability):
+        for pattern, grant in self._grants.get(capability.verb, ()):
+            if contains(pattern, capability):
+                return self._granted(capability, grant)
+        return Authority("deny", "no-grant")
+
+    def _granted(self, capability: Capability, best: CapabilityGrant) -> Authority:
+        """Return what a capability gets from the strongest grant that covers it."""
+        if best.mode != "allow":
+            return Authority("ask", best.grant_id, best)
+        by_person = best.by_person
+        if self._asks and not by_person and self._asks_for(capability):
             return Authority("ask", "policy.ask", best)
-        return Authority("allow", best.grant_id, best, by_person=given is not None)
+        return Authority("allow", best.grant_id, best, by_person)
 
     def _asks_for(self, capability: Capability) -> bool:
         return any(overlaps(pattern, capability) for pattern in self._asks.get(capability.verb, ()))
+
+    def _protection(self, capability: Capability) -> str | None:
+        """Return the rule that protects a path whatever was granted, or None."""
+        if not capability.verb.startswith("fs."):
+            return None
+        segments = capability.parts[0]
+        if is_own(segments):
+            return "protected:own"
+        if not is_sensitive(segments):
+            return None
+        grants = self._grants.get(capability.verb, ())
+        exact = any(grant.by_person and pattern == capability for pattern, grant in grants)
+        return None if exact else SENSITIVE_RULE
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many rules allow, ask and deny."""
@@ -120,14 +133,7 @@ def _by_verb(patterns: Iterable[str]) -> dict[str, list[Capability]]:
     return table
 
 
-def _protection(capability: Capability, grants: Sequence[CapabilityGrant]) -> str | None:
-    """Return the rule that protects a path whatever was granted, or None."""
-    if not capability.verb.startswith("fs."):
-        return None
-    segments = capability.parts[0]
-    if is_own(segments):
-        return "protected:own"
-    if not is_sensitive(segments):
-        return None
-    exact = any(grant.by_person and parse(grant.capability) == capability for grant in grants)
-    return None if exact else SENSITIVE_RULE
+def _weakness(held: tuple[Capability, CapabilityGrant]) -> int:
+    """Order grants: a person's, then others that allow, then those that ask."""
+    grant = held[1]
+    return 2 if grant.mode != "allow" else int(not grant.by_person)
