@@ -12,7 +12,7 @@ from clawhive_core.errors import ClawHiveError, LogWriteFailed
 from clawhive_core.events.chain import middle
 from clawhive_core.events.kinds import FIELDS
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.model.canonical import canonical, canonical_text, is_plain_json
+from clawhive_core.model.canonical import canonical, canonical_text, sorts_alike
 from clawhive_core.model.events import Blob, Event, StoredEvent
 
 INLINE = 512
@@ -29,6 +29,9 @@ _LARGE_INTEGER = re.compile(r"-?[1-9][0-9]{15,4299}")
 _STAND_IN = re.compile(rb'"\$int"|"\$float"|[0-9]{16}')
 _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
+_AS_IT_IS = frozenset({str, bool, type(None)})
+_SHALLOW = 16
+_FEW = 256
 _SCALARS = (str, bool, int, float)
 _LISTS = (list, tuple)
 
@@ -82,10 +85,7 @@ def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
 
 
 def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
-    blobs: list[Body] = []
-    walk = _Walk(redactor, blobs)
-    value = walk.mapping(event.body, 0)
-    body = canonical_text(value, is_plain=walk.is_plain)
+    body, blobs = _direct(event.body, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
     columns = (ts, event.kind, event.version, *_texts(event, redactor), event.status, body)
@@ -96,6 +96,62 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
         columns = tuple(_storable(column) for column in columns)
         inner = middle(columns)
     return Row(columns, inner, tuple(blobs))
+
+
+def _direct(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body]] | None:
+    """Return what `_walked` does, without a walk where the body is simple: nearly every one is."""
+    import orjson
+
+    if redactor.active or not _is_simple(body):
+        return None
+    blobs: list[Body] = []
+
+    def refer(blob: Blob) -> Any:
+        kind, value, data = _content(blob.value, redactor)
+        if _stays_inline(kind, value, data):
+            return orjson.Fragment(
+                b'{"$value":%b}' % (data if kind == "json" else canonical(value))
+            )
+        blobs.append(_set_aside(kind, data))
+        return _reference(blobs[-1], blob.preview)
+
+    try:
+        data = orjson.dumps(body, refer, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+    except TypeError:  # a key that is no text, a lone surrogate, or what `refer` raised
+        return None
+    return (data.decode("utf-8"), blobs) if sorts_alike(data) else None
+
+
+def _is_simple(body: Mapping[Any, Any]) -> bool:
+    """Whether a body holds text, booleans, null, safe integers and blobs, and few containers."""
+    level: list[Any] = [body]
+    for _ in range(_SHALLOW):
+        below: list[Any] = []
+        for item in level:
+            kind = cast("type[Any]", type(item))
+            if kind is dict and "$blob" not in item and "$value" not in item:
+                values = item.values()
+            elif kind is list or kind is tuple:
+                values = item
+            elif kind is Blob or (kind is int and -_SAFE_INTEGER <= item <= _SAFE_INTEGER):
+                continue
+            else:
+                return False
+            for each in values:
+                if type(each) not in _AS_IT_IS:
+                    below.append(each)  # noqa: PERF401 - a comprehension for each small container takes longer
+        if not below:
+            return True
+        if len(below) > _FEW:
+            return False
+        level = below
+    return False
+
+
+def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body]]:
+    """Return the canonical text of a body and the blobs that are kept outside it."""
+    blobs: list[Body] = []
+    return canonical_text(_Walk(redactor, blobs).mapping(body, 0)), blobs
 
 
 def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
@@ -129,36 +185,18 @@ def _storable(column: Any) -> Any:
     return column.encode("utf-8", "replace").decode("utf-8")
 
 
-_AS_IT_IS = frozenset({str, bool, type(None)})
-
-
-def _is_safe_integer(value: Any) -> bool:
-    return type(value) is int and -_SAFE_INTEGER <= value <= _SAFE_INTEGER
-
-
 class _Walk:
     """Rebuilds a body with its blobs replaced by references, and redacted."""
 
-    __slots__ = ("_blobs", "_redactor", "_redacts", "is_plain")
+    __slots__ = ("_blobs", "_redactor")
 
     def __init__(self, redactor: Redactor, blobs: list[Body]) -> None:
         self._redactor = redactor
-        self._redacts = redactor.active
         self._blobs = blobs
-        self.is_plain = not self._redacts
-        """Whether text, booleans, null and safe integers were all that was met."""
 
     def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         if depth > DEEPEST:
             raise RecursionError
-        if not self._redacts:
-            item = self._item
-            return {
-                key if type(key) is str else str(key): each
-                if type(each) in _AS_IT_IS
-                else item(each, depth)
-                for key, each in value.items()
-            }
         return {self._key(str(key)): self._item(item, depth) for key, item in value.items()}
 
     def _key(self, key: str) -> str:
@@ -167,11 +205,9 @@ class _Walk:
 
     def _item(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, _SCALARS):
-            if type(value) not in _AS_IT_IS and not _is_safe_integer(value):
-                self.is_plain = False
-            return self._redactor.value(value) if self._redacts else value
+            return self._redactor.value(value)
         if isinstance(value, Blob):
-            return self._reference(value)
+            return self._blob(value)
         if isinstance(value, _LISTS):
             if depth > DEEPEST:
                 raise RecursionError
@@ -182,19 +218,24 @@ class _Walk:
             return {"$value": inner} if "$blob" in inner or "$value" in inner else inner
         raise TypeError(f"{type(value).__name__} is no JSON value")
 
-    def _reference(self, blob: Blob) -> dict[str, Any]:
+    def _blob(self, blob: Blob) -> dict[str, Any]:
         kind, value, data = _content(blob.value, self._redactor)
         if _stays_inline(kind, value, data):
-            self.is_plain = self.is_plain and (kind == "text" or is_plain_json(value))
             return {"$value": value}
-        if len(data) > LARGEST:
-            raise ValueError(f"a blob is larger than {LARGEST} bytes")
-        body = Body(hashlib.sha256(data).hexdigest(), kind, data)
-        self._blobs.append(body)
-        reference = {"$blob": body.sha256, "bytes": len(data), "type": kind}
-        if blob.preview:
-            reference["preview"] = self._redactor.text(blob.preview)
-        return reference
+        self._blobs.append(_set_aside(kind, data))
+        return _reference(self._blobs[-1], self._redactor.text(blob.preview))
+
+
+def _set_aside(kind: str, data: bytes) -> Body:
+    if len(data) > LARGEST:
+        raise ValueError(f"a blob is larger than {LARGEST} bytes")
+    return Body(hashlib.sha256(data).hexdigest(), kind, data)
+
+
+def _reference(body: Body, preview: str) -> dict[str, Any]:
+    """Return what stands in a row for a blob."""
+    reference = {"$blob": body.sha256, "bytes": len(body.data), "type": body.type}
+    return {**reference, "preview": preview} if preview else reference
 
 
 def _content(value: Any, redactor: Redactor) -> tuple[str, Any, bytes]:

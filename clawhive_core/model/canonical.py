@@ -18,16 +18,11 @@ _TEXT_KEYS = {str}
 _SAFE_INTEGER = 2**53 - 1
 
 
-def canonical(value: Any, *, is_plain: bool = False) -> bytes:
+def canonical(value: Any) -> bytes:
     """Return the RFC 8785 encoding of a JSON value, as UTF-8 bytes.
 
     Integers beyond ±(2^53-1), NaN, infinities and lone surrogates have no canonical JSON form;
     they are written as `{"$int": "..."}`, `{"$float": "nan"}` and the replacement character.
-
-    Args:
-        value: A JSON value.
-        is_plain: Whether the caller knows that it holds text, booleans, null and safe integers
-            only, under text keys; that spares looking.
 
     Raises:
         TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
@@ -36,10 +31,12 @@ def canonical(value: Any, *, is_plain: bool = False) -> bytes:
         data = _encoder()(value)
     except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    in_plane = data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
-    if in_plane and (is_plain or is_plain_json(value)):
-        return data
-    return _careful(value)
+    return data if sorts_alike(data) and _is_plain(value) else _careful(value)
+
+
+def sorts_alike(data: bytes) -> bool:
+    """Whether the keys of a JSON text are surely in one order by UTF-8 and by UTF-16 (RFC 8785)."""
+    return data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
 
 
 _known_encoder: Callable[[Any], bytes] | None = None
@@ -57,7 +54,7 @@ def _encoder() -> Callable[[Any], bytes]:
     return _known_encoder
 
 
-def is_plain_json(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether a value holds text, booleans, null and safe integers only, under text keys."""
     stack: list[Any] = [value]
     while stack:
@@ -109,9 +106,9 @@ def _key(key: Any) -> str:
     raise TypeError(f"keys must be text, not {type(key).__name__}, which is not JSON serializable")
 
 
-def canonical_text(value: Any, *, is_plain: bool = False) -> str:
+def canonical_text(value: Any) -> str:
     """Return `canonical(value)` as text."""
-    return canonical(value, is_plain=is_plain).decode("utf-8")
+    return canonical(value).decode("utf-8")
 
 
 def digest(value: Any) -> str:

@@ -1,5 +1,6 @@
 import json
 from contextlib import suppress
+from enum import StrEnum
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from clawhive_core.errors import ClawHiveError, LogWriteFailed
 from clawhive_core.events.chain import link, row_hash
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.events.rows import decode, encode, revive
+from clawhive_core.events.rows import _direct, _walked, decode, encode, revive
 from clawhive_core.model.canonical import canonical, digest
 from clawhive_core.model.events import Blob, Event
 
@@ -26,6 +27,12 @@ scalars = (
 values = st.recursive(
     scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
 )
+
+
+class Plainish(StrEnum):
+    A = "a"
+
+
 columns = st.none() | st.text() | st.text(st.characters(categories=["Cs", "Lu"]))
 
 
@@ -45,6 +52,44 @@ def test_a_body_is_stored_as_canonical_json(body):
     row = encode(Event("kind", body), TS, Redactor())
     text = row.columns[-1]
     assert canonical(revive(json.loads(text))).decode() == text
+
+
+bodies = st.dictionaries(
+    st.text(),
+    st.recursive(
+        scalars | (scalars | st.just("x" * 600) | st.binary()).map(Blob),
+        lambda inner: (
+            st.lists(inner)
+            | st.lists(inner).map(tuple)
+            | st.dictionaries(st.text() | st.sampled_from(["$blob", "$value", "bytes"]), inner)
+        ),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
+
+
+@given(bodies)
+def test_a_simple_body_is_written_as_the_walk_writes_it(body):
+    assert _direct(body, Redactor()) in (None, _walked(body, Redactor()))
+
+
+@pytest.mark.parametrize(
+    ("body", "is_simple"),
+    [
+        ({"a": "é", "b": [None, True, {"c": 2**53 - 1}], "d": ("x",), "e": Blob([1.5])}, True),
+        ({"a": 2**53}, False),
+        ({"a": 1.0}, False),
+        ({"a": {"$value": 1}}, False),
+        ({"a": Plainish.A}, False),
+        ({"\U0001f600": 1, "\uffff": 2}, False),
+        ({"a": "\ud800"}, False),
+        ({1: "a"}, False),
+        ({"a": [[] for _ in range(300)]}, False),
+    ],
+)
+def test_only_what_needs_a_walk_gets_one(body, is_simple):
+    assert (_direct(body, Redactor()) is not None) is is_simple
 
 
 @given(values)
