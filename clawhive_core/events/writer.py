@@ -8,15 +8,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from clawhive_core.errors import LogWriteFailed, StorageError
 from clawhive_core.events.append import Append, wake
-from clawhive_core.events.chain import INSERT, TIP, link
 from clawhive_core.events.rows import stored
+from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.storage.database import undo
 from clawhive_core.storage.faults import storage_error
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 Apply = Callable[[sqlite3.Connection, StoredEvent], None]
 """One step of a projection: applies one event to a room's tables, in the appending transaction."""
@@ -33,20 +36,6 @@ BACKLOG = 100_000
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
 
-_BLOB = (
-    "INSERT INTO blobs (sha256, type, data) VALUES (?, ?, ?) ON CONFLICT (sha256)"
-    " DO UPDATE SET data = excluded.data WHERE blobs.data IS NULL"
-)
-
-_StoredRow = tuple[Any, ...]
-
-
-class _Place(NamedTuple):
-    """The number and hash of the row before."""
-
-    seq: int
-    hash: str
-
 
 class Writer:
     """Commits what is queued, a whole queue at a time."""
@@ -58,13 +47,16 @@ class Writer:
         self._connection = connection
         self._path = path
         self._inode = path.stat().st_ino
-        self._start = _Place(0, genesis)
+        self._start = Place(0, genesis)
         self._projections = projections
         self._queue: deque[Append] = deque()
         self._bell: SimpleQueue[str] = SimpleQueue()
         self._gate = threading.Lock()
         self._lingering = False
         self._rung = False
+        self._waiting = 0
+        self._crowded = False
+        self._ringing: AbstractEventLoop | None = None
         self._closing = False
         self._lost: LogWriteFailed | None = None
         self._lost_is_known = False
@@ -82,6 +74,17 @@ class Writer:
         with self._gate:
             self._refuse_if_unusable()
             self._queue.append(item)
+            self._waiting += 1
+        if item.loop is None or not self._crowded:
+            self._ring()
+        elif self._ringing is not item.loop:
+            # Where many wait at a time, all that are ready in this turn of the loop come first: one
+            # commit serves them, and no commit takes the interpreter away between them.
+            self._ringing = item.loop
+            item.loop.call_soon(self._ring)
+
+    def _ring(self) -> None:
+        self._ringing = None
         # Both flags are lowered before the queue is emptied, so no event is left behind.
         if not self._rung:
             self._rung = True
@@ -179,12 +182,13 @@ class Writer:
         batch: list[Append] = []
         while self._queue:
             batch.append(self._queue.popleft())
+        self._crowded, self._waiting = self._waiting > 1, 0
         return batch
 
     def _process(self, batch: list[Append]) -> None:
         flushes = [item for item in batch if item.is_flush]
         writes = [item for item in batch if not item.is_flush] if flushes else batch
-        news: list[_StoredRow] = []
+        news: list[StoredRow] = []
         try:
             if writes:
                 news = self._commit(writes)
@@ -198,52 +202,54 @@ class Writer:
                 item.error = None if self._lost is None else self._again(self._lost)
             wake(flushes)
 
-    def _commit(self, batch: list[Append]) -> list[_StoredRow]:
+    def _commit(self, batch: list[Append]) -> list[StoredRow]:
         """Commit a batch in one transaction and return its rows as stored."""
         if self._lost is not None:
             raise self._again(self._lost)
         if self._path.stat().st_ino != self._inode:
             raise OSError("the file was replaced while it was open")
         self._use_sync(wanted=any(item.sync for item in batch))
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        tip = execute(TIP).fetchone()
-        place = self._start if tip is None else _Place(*tip)
-        news: list[_StoredRow] = []
+        transaction = Transaction(self._connection, self._start)
         for item in batch:
-            place = self._apply(item, place, news)
-        execute("COMMIT")
+            self._apply(item, transaction)
+        transaction.commit()
         self._report_lost_posts(batch)
-        return news
+        return transaction.rows
 
     def _use_sync(self, *, wanted: bool) -> None:
         if wanted != self._synced:
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
             self._synced = wanted
 
-    def _apply(self, item: Append, place: _Place, news: list[_StoredRow]) -> _Place:
-        """Write one append; what its `within` or its projections raise undoes it alone."""
-        projections = self._projections
-        if item.within is None and not any(row.columns[1] in projections for row in item.rows):
-            return self._insert(item, place, news)
-        execute, known = self._connection.execute, len(news)
-        execute("SAVEPOINT append")
+    def _apply(self, item: Append, transaction: Transaction) -> None:
+        """Add one append; what its `within` or its projections raise undoes it alone."""
+        if item.within is None and not self._has_projections(item):
+            transaction.add(item)
+            return
+        place = transaction.savepoint()
         try:
             if item.within is not None:
                 item.within(self._connection)
             self._check_open()
-            after = self._insert(item, place, news)
+            self._project(item, transaction)
             self._check_open()
         except BaseException as error:
             if not self._connection.in_transaction:
                 raise
-            execute("ROLLBACK TO append")
-            execute("RELEASE append")
-            del news[known:]
+            transaction.undo(place)
             item.seqs, item.error = [], error
-            return place
-        execute("RELEASE append")
-        return after
+            return
+        transaction.release()
+
+    def _has_projections(self, item: Append) -> bool:
+        return any(row.columns[1] in self._projections for row in item.rows)
+
+    def _project(self, item: Append, transaction: Transaction) -> None:
+        rows = transaction.add(item)
+        transaction.write()
+        for row in rows:
+            for apply in self._projections.get(row[2], ()):
+                apply(self._connection, stored(row))
 
     def _check_open(self) -> None:
         """What follows a foreign COMMIT or ROLLBACK would be kept row by row."""
@@ -252,23 +258,6 @@ class Writer:
                 "The code that runs within an append ended its transaction",
                 "Leave BEGIN, COMMIT and ROLLBACK to the log",
             )
-
-    def _insert(self, item: Append, place: _Place, news: list[_StoredRow]) -> _Place:
-        execute = self._connection.execute
-        seq, prev = place
-        for row in item.rows:
-            for blob in row.blobs:
-                execute(_BLOB, blob)
-            seq += 1
-            digest = link(seq, row.inner, prev)
-            whole = (seq, *row.columns, prev, digest)
-            execute(INSERT, whole)
-            news.append(whole)
-            item.seqs.append(seq)
-            prev = digest
-            for apply in self._projections.get(row.columns[1], ()):
-                apply(self._connection, stored(whole))
-        return _Place(seq, prev)
 
     def _fail(self, batch: list[Append], error: BaseException) -> None:
         try:
@@ -302,7 +291,7 @@ class Writer:
             if item.error is not None and item.is_posted and self._lost is None:
                 self._lost = self._failure(item.error)
 
-    def _tell(self, news: list[_StoredRow]) -> None:
+    def _tell(self, news: list[StoredRow]) -> None:
         events = [stored(row) for row in news]
         for listener in self._listeners:
             try:

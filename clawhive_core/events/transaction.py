@@ -1,0 +1,93 @@
+"""The rows of one transaction: linked as they come, inserted together."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+from clawhive_core.events.append import Append
+from clawhive_core.events.chain import INSERT, TIP, link
+from clawhive_core.events.rows import Body
+
+BEGIN = "BEGIN IMMEDIATE"
+
+StoredRow = tuple[Any, ...]
+"""A row as `events` holds it, in the order of `chain.COLUMNS`."""
+
+_BLOB = (
+    "INSERT INTO blobs (sha256, type, data) VALUES (?, ?, ?) ON CONFLICT (sha256)"
+    " DO UPDATE SET data = excluded.data WHERE blobs.data IS NULL"
+)
+
+
+class Place(NamedTuple):
+    """The number and hash of the row before."""
+
+    seq: int
+    hash: str
+
+
+class Transaction:
+    """Begins a transaction, in which nobody else can write, and continues the chain from its tip.
+
+    Args:
+        connection: The writing connection.
+        start: What the first row of all follows.
+    """
+
+    __slots__ = ("_blobs", "_connection", "_tip", "_written", "rows")
+
+    def __init__(self, connection: sqlite3.Connection, start: Place) -> None:
+        connection.execute(BEGIN)
+        tip = connection.execute(TIP).fetchone()
+        self.rows: list[StoredRow] = []
+        self._connection = connection
+        self._tip = start if tip is None else Place(*tip)
+        self._blobs: list[Body] = []
+        self._written = 0
+
+    def add(self, item: Append) -> list[StoredRow]:
+        """Give an append's rows their place and return them; `write` inserts them."""
+        first = len(self.rows)
+        seq, prev = self._tip
+        for row in item.rows:
+            self._blobs += row.blobs
+            seq += 1
+            digest = link(seq, row.inner, prev)
+            self.rows.append((seq, *row.columns, prev, digest))
+            item.seqs.append(seq)
+            prev = digest
+        self._tip = Place(seq, prev)
+        return self.rows[first:]
+
+    def write(self) -> None:
+        """Insert what was added since the last time."""
+        if self._blobs:
+            self._connection.executemany(_BLOB, self._blobs)
+            self._blobs = []
+        self._connection.executemany(INSERT, self.rows[self._written :])
+        self._written = len(self.rows)
+
+    def savepoint(self) -> Place:
+        """Insert what was added, and mark the place to which `undo` returns."""
+        self.write()
+        self._connection.execute("SAVEPOINT append")
+        return self._tip
+
+    def undo(self, place: Place) -> None:
+        """Take back what was added and done since the savepoint."""
+        self._connection.execute("ROLLBACK TO append")
+        self._connection.execute("RELEASE append")
+        self._blobs = []
+        del self.rows[len(self.rows) - (self._tip.seq - place.seq) :]
+        self._written = len(self.rows)
+        self._tip = place
+
+    def release(self) -> None:
+        """Keep what was done since the savepoint."""
+        self._connection.execute("RELEASE append")
+
+    def commit(self) -> None:
+        """Insert what is left and commit."""
+        self.write()
+        self._connection.execute("COMMIT")
