@@ -117,13 +117,15 @@ async def run_bounded(work: Awaitable[T], seconds: float, grace: float) -> T:
 
 async def _contained(work: Awaitable[T]) -> T:
     """Keep what would stop the event loop inside this task."""
-    from asyncio import CancelledError
-
     try:
         return await work
-    except (Exception, CancelledError, GeneratorExit):
+    except Exception:
         raise
     except BaseException as error:
+        from asyncio import CancelledError
+
+        if isinstance(error, CancelledError | GeneratorExit):
+            raise
         raise Escaped(error) from error
 
 

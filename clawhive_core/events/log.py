@@ -108,10 +108,10 @@ class EventLog:
         Raises:
             LogWriteFailed: Nothing of this append was kept.
         """
-        from asyncio import get_running_loop
+        import asyncio
 
         item = Append(self._rows(events), sync=sync, within=within)
-        ended = item.waits_in(get_running_loop())
+        ended = item.waits_in(asyncio.get_running_loop())
         self._writer.submit(item)
         await ended
         return item.result()

@@ -30,6 +30,7 @@ _STAND_IN = re.compile(rb'"\$int"|"\$float"|[0-9]{16}')
 _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
 _AS_IT_IS = frozenset({str, bool, type(None)})
+_TEXTS = frozenset({str, type(None)})
 _SHALLOW = 16
 _FEW = 256
 _SCALARS = (str, bool, int, float)
@@ -88,8 +89,9 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     body, blobs = _direct(event.body, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
-    columns = (ts, event.kind, event.version, *_texts(event, redactor), event.status, body)
-    _check(columns)
+    texts = _texts(event, redactor)
+    _check(event, texts)
+    columns = (ts, event.kind, event.version, *texts, event.status, body)
     try:
         inner = middle(columns)
     except UnicodeEncodeError:
@@ -107,7 +109,7 @@ def _direct(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
-        kind, value, data = _content(blob.value, redactor)
+        kind, value, data = _content(blob, redactor)
         if _stays_inline(kind, value, data):
             return orjson.Fragment(
                 b'{"$value":%b}' % (data if kind == "json" else canonical(value))
@@ -128,7 +130,7 @@ def _is_simple(body: Mapping[Any, Any]) -> bool:
     for _ in range(_SHALLOW):
         below: list[Any] = []
         for item in level:
-            kind = cast("type[Any]", type(item))
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
             if kind is dict and "$blob" not in item and "$value" not in item:
                 values = item.values()
             elif kind is list or kind is tuple:
@@ -171,12 +173,15 @@ def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
     return [redactor.text(text) if isinstance(text, str) else text for text in texts]
 
 
-def _check(columns: Sequence[Any]) -> None:
-    for place, column in enumerate(columns):
-        if column is not None and not isinstance(column, str) and place != 2:  # noqa: PLR2004 - the place of `version`
+def _check(event: Event, texts: Sequence[Any]) -> None:
+    if type(event.version) is not int:
+        raise TypeError(f"the version {event.version!r} is no whole number")
+    columns = (event.kind, event.status, *texts)
+    if _TEXTS.issuperset(map(type, columns)):
+        return
+    for column in columns:
+        if column is not None and not isinstance(column, str):
             raise TypeError(f"the column value {column!r} is no text")
-    if type(columns[2]) is not int:
-        raise TypeError(f"the version {columns[2]!r} is no whole number")
 
 
 def _storable(column: Any) -> Any:
@@ -219,7 +224,7 @@ class _Walk:
         raise TypeError(f"{type(value).__name__} is no JSON value")
 
     def _blob(self, blob: Blob) -> dict[str, Any]:
-        kind, value, data = _content(blob.value, self._redactor)
+        kind, value, data = _content(blob, self._redactor)
         if _stays_inline(kind, value, data):
             return {"$value": value}
         self._blobs.append(_set_aside(kind, data))
@@ -238,16 +243,20 @@ def _reference(body: Body, preview: str) -> dict[str, Any]:
     return {**reference, "preview": preview} if preview else reference
 
 
-def _content(value: Any, redactor: Redactor) -> tuple[str, Any, bytes]:
+def _content(blob: Blob, redactor: Redactor) -> tuple[str, Any, bytes]:
     """Return a blob's type, value and bytes, redacted."""
+    value = blob.value
     if isinstance(value, bytes | bytearray):
         data = redactor.data(bytes(value))
         return "bytes", data, data
     if isinstance(value, str):
         text = redactor.text(value)
         return "text", text, text.encode("utf-8", "surrogatepass")
-    cleaned = redactor.value(value) if redactor.active else value
-    return "json", cleaned, canonical(cleaned)
+    if redactor.active:
+        value = redactor.value(value)
+    elif blob.encoded is not None:
+        return "json", value, blob.encoded
+    return "json", value, canonical(value)
 
 
 def _stays_inline(kind: str, value: Any, data: bytes) -> bool:

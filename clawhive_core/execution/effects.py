@@ -165,7 +165,7 @@ def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
         lead = lead.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
     named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
-    return _resolved(os.path.join(variables["workspace"], named))  # noqa: PTH118 - see above
+    return _resolved(named if named.startswith("/") else f"{variables['workspace']}/{named}")
 
 
 def _resolved(path: str) -> str:

@@ -27,7 +27,7 @@ from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
-from clawhive_core.execution.pending import PendingCall
+from clawhive_core.execution.pending import PendingCall, recordable
 from clawhive_core.execution.plain import plain_object
 from clawhive_core.execution.refusals import (
     Refused,
@@ -40,7 +40,6 @@ from clawhive_core.execution.refusals import (
 from clawhive_core.execution.results import error_of, finish, partial_result
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.validation import Validators, describe
-from clawhive_core.model.canonical import preview
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
@@ -52,8 +51,6 @@ from clawhive_core.protocols.context import Store
 
 MAX_INPUT = 16 * 1024 * 1024
 """About the bytes of JSON that a call's input may be."""
-
-_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class Executor:
             LogWriteFailed: The log cannot be written; nothing was executed.
             NeedHumanApproval: A person must answer elsewhere; the call is recorded as asked for.
         """
-        pending = PendingCall(_named(call), scope)
+        pending = PendingCall(recordable(call), scope)
         try:
             self._read(pending, call.input)
             self._resolve(pending)
@@ -206,8 +203,10 @@ class Executor:
             scope.run.conversation_id,
         )
         results = await self._check(request)
-        scope.run.rules.expire(now())
-        pending.decision = decide(request, scope.run.rules, results)
+        rules = scope.run.rules
+        if rules.may_expire:
+            rules.expire(now())
+        pending.decision = decide(request, rules, results)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 
@@ -371,17 +370,6 @@ def _leaves_the_run(pending: PendingCall) -> bool:
     """Whether the call may change what is not the run's own, so that its intent is synced."""
     meta = _tool(pending).meta
     return meta.side_effects or meta.risk in {"guarded", "unsafe", "unknown"}
-
-
-def _named(call: ToolCall) -> ToolCall:
-    """Return the call with an id and a name that can be recorded, whoever made them up."""
-    given: Any = call
-    return replace(call, id=_short(given.id), name=_short(given.name))
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= _MAX_NAME else preview(text, _MAX_NAME)
 
 
 def _variables(pending: PendingCall) -> dict[str, str]:

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision
 
+_MAX_NAME = 200
+
 
 def idempotency_key(scope: CallScope, call_id: str) -> str:
     """Return what every execution of one ToolCall has in common; its step's id names the run."""
     return f"{scope.step_id}:{call_id}"
+
+
+def recordable(call: ToolCall) -> ToolCall:
+    """Return the call with an id and a name that can be recorded, whoever made them up."""
+    if _is_short(call.id) and _is_short(call.name):
+        return call
+    return replace(call, id=_short(call.id), name=_short(call.name))
+
+
+def _short(value: Any) -> str:
+    if _is_short(value):
+        return value
+    return preview(value if isinstance(value, str) else repr(value), _MAX_NAME)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_NAME
 
 
 @dataclass(slots=True)
@@ -77,16 +96,16 @@ class PendingCall:
 
     def _facts(self) -> dict[str, Any]:
         meta, decision, scope = self.meta, self.decision, self.scope
-        arguments = self.call.input
+        written = canonical(self.call.input)
         return {
             "step": {"name": self.step_name, "label": scope.label, "ordinal": scope.ordinal},
             "tool_call": {
                 "id": self.call.id,
                 "name": self.call.name,
-                "input": Blob(arguments),
+                "input": Blob(self.call.input, encoded=written),
                 "catalog_revision": self.call.catalog_revision,
             },
-            "input_preview": preview(canonical_text(arguments)),
+            "input_preview": preview(written.decode("utf-8")),
             "capability_level": None if meta is None else meta.capability_level,
             "risk": None if meta is None else meta.risk,
             "contract_hash": None if meta is None else meta.contract_hash,
@@ -118,18 +137,18 @@ class PendingCall:
         return f"tool.{self.call.name if self.meta is None else self.meta.name}"
 
     def _event(self, kind: str, status: str, body: Mapping[str, Any]) -> Event:
-        run = self.scope.run
+        scope, run, meta = self.scope, self.scope.run, self.meta
         return Event(
             kind,
             body,
             trace_id=run.trace_id,
             run_id=run.run_id,
             task_id=run.task_id,
-            step_id=self.scope.step_id,
-            invocation_id=self.scope.invocation_id,
+            step_id=scope.step_id,
+            invocation_id=scope.invocation_id,
             conversation_id=run.conversation_id,
-            principal=str(self.scope.principal),
-            tool=self.call.name if self.meta is None else self.meta.name,
-            provider_id=None if self.meta is None else self.meta.provider_id,
+            principal=str(scope.principal),
+            tool=self.call.name if meta is None else meta.name,
+            provider_id=None if meta is None else meta.provider_id,
             status=status,
         )

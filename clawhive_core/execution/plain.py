@@ -70,6 +70,10 @@ class _Copier:
             if not isinstance(key, str):
                 raise InvalidInput("the keys of an object are text", place=place)
             self._spend(len(key), place)
+            if type(item) is str and len(item) + _NODE <= self.left:
+                self.left -= len(item) + _NODE
+                copied[key] = item
+                continue
             inner = key.replace("~", "~0").replace("/", "~1")
             copied[key] = self.copy(item, f"{place}/{inner}", depth + 1)
         return copied

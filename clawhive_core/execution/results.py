@@ -43,7 +43,10 @@ def finish(
     text = result.output
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(text) - MAX_TEXT} more characters]"
-    return replace(result, tool_call_id=call_id, output=text, artifacts=tuple(result.artifacts))
+    artifacts = tuple(result.artifacts)
+    if result.tool_call_id == call_id and text is result.output and artifacts is result.artifacts:
+        return result
+    return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts)
 
 
 def _problem_of(result: ToolResult) -> str | None:

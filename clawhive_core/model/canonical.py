@@ -59,7 +59,7 @@ def _is_plain(value: Any) -> bool:
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
-        kind = cast("type[Any]", type(item))
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
         if kind in _PLAIN:
             continue
         if kind is dict:

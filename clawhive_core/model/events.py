@@ -73,3 +73,5 @@ class Blob:
     value: Any
     """A JSON value; `str` and `bytes` are kept as they are."""
     preview: str = field(default="")
+    encoded: bytes | None = field(default=None, compare=False, repr=False)
+    """The canonical encoding of a JSON value, where the maker has it already."""

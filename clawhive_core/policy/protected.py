@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 OWN = (".clawhive", "clawhive.toml", "clawhive.lock")
 """Denied to every tool, at any depth, whoever grants."""
@@ -24,19 +25,17 @@ _own = _any_of((*OWN, *GIT))
 _sensitive = _any_of(SENSITIVE)
 
 
-def is_own(segments: tuple[str, ...]) -> bool:
-    """Whether a path is ClawHive's own or git's; case is ignored, as some file systems do."""
-    return _own.search(_joined(segments)) is not None
+def protection_of(segments: tuple[str, ...]) -> Literal["own", "sensitive"] | None:
+    """Return why a path is protected, None where it is not; case is ignored, as on some disks.
 
-
-def is_sensitive(segments: tuple[str, ...]) -> bool:
-    """Whether a path, or a folder above it, has a name that usually holds secrets."""
-    return _sensitive.search(_joined(segments)) is not None
-
-
-def _joined(segments: tuple[str, ...]) -> str:
-    """Return the path for one search: NUL, which no name holds, before and after each segment."""
-    return f"\0{chr(0).join(segments).casefold()}\0"
+    `own`: it is ClawHive's or git's. `sensitive`: its name, or that of a folder above it, usually
+    holds secrets.
+    """
+    # NUL, which no name holds, stands before and after each segment.
+    joined = f"\0{chr(0).join(segments).casefold()}\0"
+    if _own.search(joined) is not None:
+        return "own"
+    return None if _sensitive.search(joined) is None else "sensitive"
 
 
 def as_rules() -> tuple[str, ...]:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from clawhive_core.capabilities import Capability, contains, overlaps, parse
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.policy.protected import as_rules, is_own, is_sensitive
+from clawhive_core.policy.protected import as_rules, protection_of
 from clawhive_core.protocols.check import Verdict
+
+OWN_RULE = "protected:own"
+"""Denies ClawHive's own files and git's, whoever grants."""
 
 SENSITIVE_RULE = "protected:sensitive"
 """Denies a sensitive name until a person grants exactly it."""
@@ -66,6 +69,11 @@ class Rules:
         ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
 
+    @property
+    def may_expire(self) -> bool:
+        """Whether any of the grants ends at some time."""
+        return self._next_end is not None
+
     def expire(self, now: str) -> None:
         """Let the grants whose time is over count no longer.
 
@@ -109,11 +117,9 @@ class Rules:
         """Return the rule that protects a path whatever was granted, or None."""
         if not capability.verb.startswith("fs."):
             return None
-        segments = capability.parts[0]
-        if is_own(segments):
-            return "protected:own"
-        if not is_sensitive(segments):
-            return None
+        protection = protection_of(capability.parts[0])
+        if protection != "sensitive":
+            return None if protection is None else OWN_RULE
         grants = self._grants.get(capability.verb, ())
         exact = any(grant.by_person and pattern == capability for pattern, grant in grants)
         return None if exact else SENSITIVE_RULE
