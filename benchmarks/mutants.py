@@ -40,6 +40,11 @@ class Mutant:
     """The lines of which a test must reach one to notice."""
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """File, kind and source: what it is known by while lines move."""
+        return self.path, self.kind, self.source
+
+    @property
     def title(self) -> str:
         """Return where and what it is."""
         return f"{self.path}:{self.line}: {self.kind}: {self.source}"

@@ -50,6 +50,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Room to the folders and files whose tests answer for it, its own first."""
+EVERYTHING = "**/*.py"
 SMOKE = ("capabilities", "words.py", "tests/capabilities/test_words.py")
 COPIED = ("clawhive_core", "plugins", "tests", "skills", "examples", "docs")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "requirements-dev.txt")
@@ -68,7 +69,19 @@ settings.register_profile(
 settings.load_profile("mutants")
 """
 
-Fate = Literal["killed", "timeout", "survived"]
+EQUAL: Mapping[tuple[str, str, str], str] = {
+    (
+        "clawhive_core/policy/rules.py",
+        "guard deleted",
+        "if self._next_end is None or now < self._next_end:",
+    ): "a shortcut: where no grant has ended, the same grants are put back in the same order",
+}
+"""Changes after which the code provably does the same: file, kind and line to the reason.
+
+They are tried all the same. One that survives counts neither way; one that is killed counts, and is
+told, because its reason is wrong."""
+
+Fate = Literal["killed", "timeout", "survived", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,20 +297,39 @@ def choose(plan: Plan, root: Path) -> tuple[list[Mutant], int]:
     files = sorted((root / "clawhive_core" / plan.room).glob(plan.files))
     sample, seed = plan.sample, plan.seed
     every = [mutant for path in files for mutant in mutants_of(root, path)]
+    tell_stale(plan, every)
     if sample is None or sample >= len(every):
         return every, len(every)
     picked = random.Random(seed).sample(range(len(every)), sample)
     return [every[index] for index in sorted(picked)], len(every)
 
 
+def tell_stale(plan: Plan, every: Sequence[Mutant]) -> None:
+    """Print which reasons of `EQUAL` are for lines that are no longer there."""
+    if plan.files != EVERYTHING:
+        return
+    left = {mutant.key for mutant in every}
+    for key in EQUAL:
+        if key[0].startswith(f"clawhive_core/{plan.room}/") and key not in left:
+            print(f"no longer there: {': '.join(key)}", flush=True)
+
+
+def weighed(mutant: Mutant, fate: Fate) -> Fate:
+    """Print who survived, and whether that was expected, as soon as it is known."""
+    reason = EQUAL.get(mutant.key)
+    if fate == "survived":
+        print(f"{fate if reason is None else 'equal'}: {mutant.title}", flush=True)
+        return fate if reason is None else "equal"
+    if reason is not None:
+        print(f"{fate} although `{reason}`: {mutant.title}", flush=True)
+    return fate
+
+
 def report(room: str, judged: Iterator[tuple[Mutant, Fate]]) -> Counter[Fate]:
-    """Print who survived, as soon as it is known, and count."""
-    fates: Counter[Fate] = Counter()
-    for mutant, fate in judged:
-        fates[fate] += 1
-        if fate == "survived":
-            print(f"survived: {mutant.title}", flush=True)
-    print(f"{room}: {fates.total() - fates['survived']} of {fates.total()} killed", flush=True)
+    """Count, and print what became of a room's mutants."""
+    fates = Counter(weighed(mutant, fate) for mutant, fate in judged)
+    killed = fates["killed"] + fates["timeout"]
+    print(f"{room}: {killed} of {fates.total() - fates['equal']} killed", flush=True)
     return fates
 
 
@@ -311,7 +343,8 @@ def run_room(plan: Plan, copies: Sequence[Copy]) -> dict[str, float | int]:
     seconds = (time.perf_counter() - begun) / max(1, len(chosen))
     return {
         "mutants": total,
-        "tried": fates.total(),
+        "equal": fates["equal"],
+        "tried": fates.total() - fates["equal"],
         "killed": fates["killed"] + fates["timeout"],
         "timeouts": fates["timeout"],
         "seconds_each": round(seconds, 2),
@@ -329,7 +362,7 @@ def main() -> None:
     )
     sample, seed = options.sample, options.seed
     rooms = options.room or list(ROOMS)
-    plans = [Plan(room, "**/*.py", ROOMS[room], sample, seed) for room in rooms]
+    plans = [Plan(room, EVERYTHING, ROOMS[room], sample, seed) for room in rooms]
     if options.smoke:
         room, files, tests = SMOKE
         plans = [Plan(room, files, (tests,), 5, seed)]
@@ -343,7 +376,7 @@ def main() -> None:
         (room, *(str(value) for value in each.values()), f"{each['killed'] / each['tried']:.1%}")
         for room, each in figures.items()
     ]
-    table(("room", "mutants", "tried", "killed", "timeouts", "s each", "share"), rows)
+    table(("room", "mutants", "equal", "tried", "killed", "timeouts", "s each", "share"), rows)
     tried = sum(each["tried"] for each in figures.values())
     share = sum(each["killed"] for each in figures.values()) / tried
     print(f"killed: {share:.1%} (goal: {GOAL:.0%} or more)")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from clawhive_core.capabilities import overlaps, parse
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy.decision import asks_by_itself, decide, strictest
+from clawhive_core.policy.protected import as_rules
 from clawhive_core.policy.rules import Authority, Rules
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 from tests.harness import grant, tool_meta
@@ -255,9 +256,19 @@ def test_the_floor_of_each_risk():
 
 
 def test_the_rules_are_counted_for_the_line_that_a_run_prints():
+    allowing = [grant(f"fs.read:/a/{number}") for number in range(5)]
     rules = Rules(
-        [grant("fs.read:/a"), grant("fs.read:/b", mode="ask")], ["fs.read:/c"], ["fs.read:/d"]
+        [*allowing, grant("fs.read:/b", mode="ask")], ["fs.read:/c", "fs.read:/d"], ["fs.read:/e"]
     )
-    allow, ask, deny = rules.counts()
-    assert (allow, ask) == (1, 2)
-    assert deny > 1
+    assert rules.counts() == (5, 1 + 1, 2 + len(as_rules()))
+
+
+def test_a_grant_that_counts_already_counts_once():
+    held = [grant("fs.read:/a"), grant("fs.read:/b", expires_at="2026-05-01T12:00:00.000000Z")]
+    rules = Rules(held)
+    rules.extend(held)
+    assert rules.grants == tuple(held)
+    rules.extend([held[0], another := grant("fs.read:/c")])
+    assert rules.grants == (*held, another)
+    rules.expire("2026-05-01T12:00:00.000000Z")
+    assert rules.grants == (held[0], another)

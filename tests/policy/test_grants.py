@@ -1,5 +1,6 @@
 """Grants that a person gives beside a run: what counts, for whom, until when."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -199,6 +200,96 @@ def test_revoking_what_is_not_there_or_is_not_one_says_so(book, text):
             give(book)
     with pytest.raises(UnknownId):
         book.revoke(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("", "names no grant"), ("x", "names no grant"), ("grant_", "names several")]
+)
+def test_a_text_that_names_no_single_grant_is_told_which_of_both(book, text, why):
+    for _ in range(2):
+        give(book)
+    with pytest.raises(UnknownId, match=why) as caught:
+        book.revoke(text, NOW)
+    assert (caught.value.place, caught.value.fix) == (text, "clawhive grants list")
+    assert len(counting(book)) == 2
+
+
+def test_the_last_grant_is_the_last_that_a_person_gave_and_not_a_runs(book):
+    from clawhive_core.policy.ledger import issued
+    from tests.harness import grant
+
+    given_ = give(book, "session", "s")
+    taken = derived(book.counting("s", DEFAULT_AGENT, NOW), "task_1", str(DEFAULT_AGENT))
+    started = grant("fs.read:/x", "starter")
+    book.log.append_now(issued([*taken, started], task_id="task_1"))
+    assert book.revoke("last", NOW) == given_["grant_id"]
+    assert [row["grant_id"] for row in book.standing(NOW)] == [started.grant_id]
+    with pytest.raises(UnknownId):
+        book.revoke("last", NOW)
+
+
+def test_a_grant_by_an_approvals_wider_scope_is_one_that_a_person_gave(book):
+    from clawhive_core.policy.ledger import issued
+    from tests.harness import grant
+
+    given_ = grant("fs.write:/x", "approval")
+    book.log.append_now(issued([given_], task_id="task_1"))
+    assert book.revoke("last", NOW) == given_.grant_id
+
+
+@pytest.mark.parametrize(
+    ("scope", "named"), [("task", ("task_1", None)), ("session", (None, "conv_1"))]
+)
+def test_the_log_files_a_grant_under_its_task_or_its_session(book, scope, named):
+    give(book, scope, "task_1" if scope == "task" else "conv_1")
+    (stored,) = book.log.events()
+    assert (stored.event.task_id, stored.event.conversation_id) == named
+
+
+@pytest.mark.parametrize("scope", ["task", "session"])
+def test_a_grant_that_the_log_must_hold_is_refused_where_there_is_none(book, scope):
+    with pytest.raises(UsageError, match="no log yet") as caught:
+        give(GrantBook(book.folder), scope, "x")
+    assert caught.value.fix
+    assert GrantBook(book.folder).standing(NOW) == []
+
+
+def test_revoking_a_sessions_grant_leaves_the_file_of_persistent_ones_alone(book):
+    give(book, "session", "s")
+    book.revoke("last", NOW)
+    assert not book.folder.exists()
+    book.folder.mkdir(parents=True)
+    file = book.folder / "grants.json"
+    file.write_text("{")
+    give(book, "session", "s")
+    book.revoke("last", NOW)
+    assert [path.name for path in book.folder.iterdir()] == ["grants.json"]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_grant_that_somebody_else_revokes_at_the_same_moment_is_gone(book, monkeypatch, others):
+    import fcntl
+
+    for _ in range(others):
+        give(book)
+    given_ = give(book)
+    alone = GrantBook(book.folder)
+    file = book.folder / "grants.json"
+    lock = fcntl.flock
+
+    def after_the_other(handle, how):
+        """The other process held the lock: what it left is what is found now."""
+        lock(handle, how)
+        stored = json.loads(file.read_text())
+        stored["grants"] = [
+            row for row in stored["grants"] if row["grant_id"] != given_["grant_id"]
+        ]
+        file.write_text(json.dumps(stored))
+
+    monkeypatch.setattr("fcntl.flock", after_the_other)
+    with pytest.raises(UnknownId, match="is gone"):
+        alone.revoke(given_["grant_id"], NOW)
+    assert len(counting(book)) == others
 
 
 def test_a_grant_that_expires_during_a_run_counts_no_longer():

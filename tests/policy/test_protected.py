@@ -1,6 +1,6 @@
 import pytest
 
-from clawhive_core.capabilities import path_capability
+from clawhive_core.capabilities import parse, path_capability
 from clawhive_core.policy.rules import Rules
 from tests.harness import grant
 
@@ -87,3 +87,20 @@ def test_a_deny_stands_over_an_exact_grant():
     rules = Rules([grant("fs.read:/w/.env")], denies=["fs.read:/w/**"])
     found = rules.authority(path_capability("fs.read", "/w/.env"))
     assert (found.verdict, found.rule) == ("deny", "deny:fs.read:/w/**")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sandbox.write:out/key.pem",
+        "sandbox.read:.env",
+        "secret.use:id_rsa",
+        "mem.write:own/.clawhive",
+        "tool.call:id_card",
+        "agent.spawn:clawhive.toml",
+    ],
+)
+def test_only_files_are_protected_by_their_names(text):
+    """A session's sandbox directory and other rooms' names are none of the user's files."""
+    verb = text.partition(":")[0]
+    assert Rules([grant(f"{verb}:**")]).authority(parse(text)).verdict == "allow"
