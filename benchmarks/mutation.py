@@ -69,12 +69,36 @@ settings.register_profile(
 settings.load_profile("mutants")
 """
 
+_ROWS = "clawhive_core/events/rows.py"
+_RULES = "clawhive_core/policy/rules.py"
+_HINT = "`is_plain` only spares canonical JSON a look: where it is False, that looks for itself"
 EQUAL: Mapping[tuple[str, str, str], str] = {
     (
-        "clawhive_core/policy/rules.py",
+        _RULES,
         "guard deleted",
         "if self._next_end is None or now < self._next_end:",
     ): "a shortcut: where no grant has ended, the same grants are put back in the same order",
+    (
+        _ROWS,
+        "guard deleted",
+        "if not redactor.active:",
+    ): "a shortcut: a redactor without a secret returns each text as it is",
+    (
+        _ROWS,
+        "guard deleted",
+        "if not self._redacts:",
+    ): "a shortcut: a redactor without a secret returns each key and each value as it is",
+    (_ROWS, "`not` dropped", "self.is_plain = not self._redacts"): _HINT,
+    (
+        _ROWS,
+        "`and` to `or`",
+        "if type(value) not in _AS_IT_IS and not _is_safe_integer(value):",
+    ): _HINT,
+    (
+        _ROWS,
+        "`or` to `and`",
+        'self.is_plain = self.is_plain and (kind == "text" or is_plain_json(value))',
+    ): _HINT,
 }
 """Changes after which the code provably does the same: file, kind and line to the reason.
 

@@ -120,6 +120,49 @@ def test_the_longest_secret_wins(open_log):
     assert cleaned == f"{MARK} {MARK}"
 
 
+def test_all_forms_of_a_secret_at_once_are_replaced(open_log):
+    raw = SECRET.encode()
+    encoders = (base64.b64encode, base64.urlsafe_b64encode)
+    aligned = [encode(b"x" * n + raw + b"yz").decode() for n in range(3) for encode in encoders]
+    forms = [*FORMS.values(), *aligned]
+    everywhere = " ".join(forms)
+    log = open_log(redactor=redactor(SECRET))
+    log.append_now(Event("a", {"text": everywhere, "bytes": Blob(everywhere.encode())}))
+    written = everything(log)
+    for form in forms:
+        assert form not in written
+        assert form not in log.redactor.text(everywhere)
+        assert form.encode() not in log.redactor.data(everywhere.encode())
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
+        lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+        lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
+        lambda text: "".join(f"\\u{ord(each):04X}" for each in text),
+    ],
+    ids=["quoted", "quoted in small letters", "escaped", "escaped in capitals"],
+)
+def test_a_secret_of_mostly_signs_is_found_where_every_character_is_escaped(escape):
+    secret = 'p@ss/w+rd="ü 1'
+    assert redactor(secret).text(f"<{escape(secret)}>") == f"<{MARK}>"
+
+
+@pytest.mark.parametrize("secret", ["abcd", "päss", "a/bc", "ab cd"])
+def test_what_stands_beside_a_secret_is_kept_to_the_character(secret):
+    beside = "\\" * 9 + " / " + "\\\\u00e4 %2F a b"
+    assert redactor(secret).text(f"{secret} {beside}") == f"{MARK} {beside}"
+
+
+def test_truth_values_and_nothing_are_no_secrets_whatever_a_secret_is_called():
+    made = redactor("True", "False", "None", "1234", "12.5")
+    assert made.value([True, False, None]) == [True, False, None]
+    assert made.value([1234, 12.5, 12345]) == [MARK, MARK, 12345]
+    assert made.value("True") == MARK
+
+
 def test_a_trailing_newline_of_a_secret_file_does_not_matter():
     assert "hunter22" not in redactor("hunter22\n").text("it is hunter22.")
 

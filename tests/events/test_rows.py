@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from clawhive_core.errors import ClawHiveError, LogWriteFailed
 from clawhive_core.events.chain import link, row_hash
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.events.rows import _direct, _walked, decode, encode, revive
+from clawhive_core.events.rows import DEEPEST, _direct, _walked, decode, encode, revive
 from clawhive_core.model.canonical import canonical, digest
 from clawhive_core.model.events import Blob, Event
 
@@ -130,11 +130,79 @@ def test_changing_any_column_changes_the_hash(places):
         assert row_hash(changed) != row[-1]
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1.0, "1"),
+        (-0.0, "0"),
+        (0.5, "0.5"),
+        (1e16, "10000000000000000"),
+        (-1e20, "-100000000000000000000"),
+        (1e21, "1e+21"),
+        (1e-7, "1e-7"),
+        (SAFE, "9007199254740991"),
+        (-SAFE, "-9007199254740991"),
+        (SAFE + 1, '{"$int":"9007199254740992"}'),
+        (-SAFE - 1, '{"$int":"-9007199254740992"}'),
+        (10**30, '{"$int":"1000000000000000000000000000000"}'),
+        (float("-inf"), '{"$float":"-inf"}'),
+    ],
+)
+@pytest.mark.parametrize(
+    ("shape", "around"),
+    [
+        (lambda n: {"n": n}, '{"n":%s}'),
+        (lambda n: {"n": [n, "x"]}, '{"n":[%s,"x"]}'),
+        (lambda n: {"n": {"m": n, "o": None}}, '{"n":{"m":%s,"o":null}}'),
+        (lambda n: {"n": Blob([n])}, '{"n":{"$value":[%s]}}'),
+    ],
+    ids=["field", "item", "deep field", "blob"],
+)
+def test_numbers_are_stored_as_rfc_8785_writes_them(number, text, shape, around):
+    for secrets in ((), ("hunter22",)):
+        redactor = Redactor()
+        for secret in secrets:
+            redactor.add(secret)
+        row = encode(Event("kind", {**shape(number)}), TS, redactor)
+        assert row.columns[-1] == around % text
+
+
+@pytest.mark.parametrize("secret", [None, "none of these", "hunter22"])
+def test_keys_that_are_no_text_are_written_alike_with_and_without_a_secret(secret):
+    redactor = Redactor()
+    if secret is not None:
+        redactor.add(secret)
+    body = {None: 1, True: 2, 1.5: 3, 7: "hunter22", "deep": {False: 4}}
+    text = encode(Event("kind", body), TS, redactor).columns[-1]
+    assert set(json.loads(text)) == {"None", "True", "1.5", "7", "deep"}
+    assert json.loads(text)["deep"] == {"False": 4}
+    assert ("hunter22" in text) == (secret != "hunter22")
+
+
 def nested(depth):
     value = []
     for _ in range(depth):
         value = [value]
     return value
+
+
+def folded(depth):
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("secret", [None, "hunter22"])
+@pytest.mark.parametrize("make", [nested, folded])
+def test_a_body_is_as_deep_as_the_bound_and_no_deeper(open_log, make, secret):
+    log = open_log()
+    if secret is not None:
+        log.redactor.add(secret)
+    log.append_now(Event("kept", {"s": "hunter22", "a": make(DEEPEST - 1)}))
+    with pytest.raises(LogWriteFailed, match="nested too deeply"):
+        log.append_now(Event("refused", {"s": "hunter22", "a": make(DEEPEST + 1)}))
+    assert [stored.event.kind for stored in log.events()] == ["kept"]
 
 
 @pytest.mark.parametrize(
