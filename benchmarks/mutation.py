@@ -45,6 +45,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "execution": (
         "tests/execution",
         "tests/runs/test_approvals.py",
+        "tests/runs/test_resume.py",
+        "tests/cli/test_approvals.py",
         "tests/cli/test_run_code.py",
         "tests/policy",
     ),

@@ -176,3 +176,31 @@ def test_posting_has_a_bound(log, monkeypatch):
     waiting.join()
     log.append_now(Event("after", {}))
     assert kinds(log) == ["gate", *["a"] * 10, "after"]
+
+
+def test_a_log_that_is_closing_takes_nothing_more_and_keeps_what_it_took(path):
+    log = EventLog.open(path)
+    entered, release, taken = threading.Event(), threading.Event(), []
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    def post_without_end():
+        while True:
+            log.post(Event("late", {}))
+            taken.append("late")
+
+    waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), within=hold))
+    waiting.start()
+    assert entered.wait(30)
+    closing = threading.Thread(target=log.close)
+    closing.start()
+    with pytest.raises(LogWriteFailed, match="closed in this process"):
+        post_without_end()
+    release.set()
+    waiting.join()
+    closing.join()
+    again = EventLog.open(path)
+    assert kinds(again) == ["gate", *taken]
+    again.close()
