@@ -90,6 +90,16 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "guard deleted",
         "if not self._redacts:",
     ): "a shortcut: a redactor without a secret returns each key and each value as it is",
+    (
+        "clawhive_core/events/writer.py",
+        "guard deleted",
+        "if self._closing:",
+    ): "it saves the last 20 ms of a closing log: `close` rings the bell after it set the flag",
+    (
+        "clawhive_core/execution/executor.py",
+        "guard deleted",
+        "if call.catalog_revision in {None, catalog.current.revision}:",
+    ): "a shortcut: no revision has no contract, and the current one the contract that is found",
     (_ROWS, "`not` dropped", "self.is_plain = not self._redacts"): _HINT,
     (
         _ROWS,

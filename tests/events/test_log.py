@@ -95,6 +95,14 @@ def test_posted_events_are_committed_although_nobody_waits(log):
     assert len(rows(log)) == 1
 
 
+def test_what_is_posted_right_after_a_commit_is_committed_although_nobody_waits(log):
+    told = threading.Event()
+    log.listen(lambda events: events[-1].event.kind == "posted" and told.set())
+    log.append_now(Event("a", {}))
+    log.post(Event("posted", {}))
+    assert told.wait(30)
+
+
 def test_closing_twice_does_nothing_and_a_closed_log_refuses(path):
     log = EventLog.open(path)
     log.close()
