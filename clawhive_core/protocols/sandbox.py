@@ -125,8 +125,9 @@ class HandlerCall:
     """One call of a skill's handler: `FUNCTION(input, ctx)`, plain or async.
 
     Its `ctx` has what `facts` holds as attributes and the methods `call(name, input={})`,
-    `read(path)`, `save(path, data)` and `show(card_type, data={})`, each of which answers something
-    to await and comes out through a `Host`. An awaitable that the function returns is awaited.
+    `read(path)`, `save(path, data)` and `show(card_type, data={})`. Each comes out through a `Host`
+    at once and answers something to await; what nobody awaited is waited for at the end. An
+    awaitable that the function returns is awaited.
     """
 
     source: str

@@ -88,6 +88,8 @@ class HandlerJob:
     ) -> None:
         self._call, self._host, self._output, self._policy = call, host, output, policy
         self._room = {"stdout": call.limits.stdout_bytes, "stderr": call.limits.stderr_bytes}
+        self._asked: set[int] = set()
+        """The calls of `ctx` that were not answered to the handler yet."""
         self._settled: dict[int, ExternalSettledResult] = {}
         self._news = anyio.Event()
         self._fatal: BaseException | None = None
@@ -105,8 +107,8 @@ class HandlerJob:
         """
         from pydantic_monty import AsyncMonty, MontyError
 
-        pool = AsyncMonty(min_processes=1, max_processes=1)
         try:
+            pool = AsyncMonty(min_processes=1, max_processes=1)
             await pool.__aenter__()
         except (OSError, RuntimeError) as error:
             raise not_started(error) from error
@@ -157,7 +159,18 @@ class HandlerJob:
             text, problem = await self._feed(session, group, code, inputs)
         except MontyError as error:
             return self._failed(error)
+        if (failed := await self._unawaited()) is not None:
+            return HandlerOutcome(error=failed)
         return HandlerOutcome(json.loads(text), problem, not_json=problem is not None)
+
+    async def _unawaited(self) -> str | None:
+        """Wait for what the handler asked for and did not await; the first error among it."""
+        while self._fatal is None and not self._asked <= self._settled.keys():
+            self._news = anyio.Event()
+            await self._news.wait()
+        answers = [self._settled[call] for call in self._asked if call in self._settled]
+        errors = [answer["message"] for answer in answers if "message" in answer]
+        return f"RuntimeError: {errors[0]}" if errors else None
 
     def _context(self) -> ClassInstance:
         from pydantic_monty import ClassInstance
@@ -196,6 +209,7 @@ class HandlerJob:
         except TypeError as error:
             return {"exc_type": "TypeError", "message": f"ctx.{name}(): {error}"}
         arguments = {key: value for key, value in bound.arguments.items() if key != "self"}
+        self._asked.add(asked.call_id)
         group.start_soon(self._answer, asked.call_id, name, arguments)
         return {"future": ...}
 
@@ -214,6 +228,7 @@ class HandlerJob:
         while self._fatal is None:
             ready = [call for call in waiting.pending_call_ids if call in self._settled]
             if ready:
+                self._asked.difference_update(ready)
                 return await waiting.resume({call: self._settled.pop(call) for call in ready})
             self._news = anyio.Event()
             await self._news.wait()
