@@ -101,7 +101,7 @@ def _printing(context: ToolContext) -> Callable[[Stream, bytes], None]:
 
 
 class Asked:
-    """What a handler asks for, on its way to the executor (`clawhive_core.Host`).
+    """What a handler asks for, on its way to the executor (`clawhive_core.HandlerHost`).
 
     Args:
         context: The handler's call.

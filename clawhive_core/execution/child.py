@@ -20,7 +20,7 @@ import anyio
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.protocols.context import Stream
-from clawhive_core.protocols.sandbox import HandlerCall, HandlerOutcome, Host
+from clawhive_core.protocols.sandbox import HandlerCall, HandlerHost, HandlerOutcome
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process, TaskGroup
@@ -48,7 +48,7 @@ class ChildPython:
         self._env = {key: env[key] for key in _KEPT if key in env} | {"CLAWHIVE_RUN": run_id}
 
     async def run_handler(
-        self, call: HandlerCall, host: Host, output: Callable[[Stream, bytes], None]
+        self, call: HandlerCall, host: HandlerHost, output: Callable[[Stream, bytes], None]
     ) -> HandlerOutcome:
         """Run a handler to its end; on cancellation kill its process and re-raise.
 
@@ -100,7 +100,7 @@ class _Conversation:
         self,
         process: Process,
         call: HandlerCall,
-        host: Host,
+        host: HandlerHost,
         output: Callable[[Stream, bytes], None],
     ) -> None:
         self._process, self._call, self._host, self._output = process, call, host, output

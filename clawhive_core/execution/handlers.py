@@ -7,7 +7,7 @@ calls only what its contract names.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ from clawhive_core.protocols.sandbox import HandlerCall
 from clawhive_core.skills.handlers import HANDLERS
 from clawhive_core.skills.skill import ExportedTool, Skill
 
-_CORE_CALLS = "tool.call:*"
+CORE_CALLS = "*"
 """The tools of one segment: the core's own."""
 
 
@@ -43,11 +43,8 @@ class SkillProvider:
         self._boxes = boxes
         self._functions = {f"{skill.id}.{tool.name}": tool.function for tool in skill.exports.tools}
         self._reach = reach_of(skill)
-        self._permissions = (
-            *skill.permissions,
-            _CORE_CALLS,
-            *(f"tool.call:{name}" for name in self._reach.tools if problem_of(name, CORE) is None),
-        )
+        calls = (CORE_CALLS, *_callable(self._reach))
+        self._permissions = (*skill.permissions, *(f"tool.call:{name}" for name in calls))
 
     @property
     def provider_id(self) -> str:
@@ -153,6 +150,26 @@ def reach_of(skill: Skill) -> Reach:
     named = {**own, **imported}
     required = {name: None for name in skill.requires.tools if name not in named}
     return Reach(skill.id, {**named, **required})
+
+
+def calls_of(names: Iterable[str], skills: Sequence[Skill]) -> set[str]:
+    """Return these tools and all that calls of them may call in turn, by the skills' contracts."""
+    exporters = {f"{skill.id}.{name}": skill for skill in skills for name in skill.exports.names()}
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in exporters:
+            waiting += (CORE_CALLS, *_callable(reach_of(exporters[name])))
+    return found
+
+
+def _callable(reach: Reach) -> list[str]:
+    """Return the declared names that are names of tools."""
+    return [name for name in reach.tools if problem_of(name, CORE) is None]
 
 
 def _is_error(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -112,12 +112,21 @@ class SandboxEngine(Protocol):
         ...
 
 
-Host = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Answers what a handler asks its `ctx` for: the method's name, its arguments by theirs.
+class HandlerHost(Protocol):
+    """Answers what a handler asks its `ctx` for."""
 
-A ToolError becomes a RuntimeError `CODE: message` inside the handler; whatever else it raises ends
-the handler and is raised where the handler was run.
-"""
+    async def __call__(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what a method of `ctx` answers, a JSON value.
+
+        Args:
+            method: `call`, `read`, `save` or `show`.
+            arguments: Its arguments by their names.
+
+        Raises:
+            ToolError: It becomes a RuntimeError `CODE: message` inside the handler. Whatever else
+                is raised ends the handler, and is raised where the handler was run.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +134,9 @@ class HandlerCall:
     """One call of a skill's handler: `FUNCTION(input, ctx)`, plain or async.
 
     Its `ctx` has what `facts` holds as attributes and the methods `call(name, input={})`,
-    `read(path)`, `save(path, data)` and `show(card_type, data={})`. Each comes out through a `Host`
-    at once and answers something to await; what nobody awaited is waited for at the end. An
-    awaitable that the function returns is awaited.
+    `read(path)`, `save(path, data)` and `show(card_type, data={})`. Each comes out through a
+    `HandlerHost` at once and answers something to await; what nobody awaited is waited for at the
+    end. An awaitable that the function returns is awaited.
     """
 
     source: str
@@ -168,7 +177,7 @@ class HandlerEngine(Protocol):
         ...
 
     async def run_handler(
-        self, call: HandlerCall, host: Host, output: Callable[[Stream, bytes], None]
+        self, call: HandlerCall, host: HandlerHost, output: Callable[[Stream, bytes], None]
     ) -> HandlerOutcome | Unsupported:
         """Run a handler to its end; on cancellation kill it and re-raise.
 

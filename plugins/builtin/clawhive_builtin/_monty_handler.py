@@ -22,7 +22,7 @@ from clawhive_builtin._monty_worker import (
     no_worker,
     not_started,
 )
-from clawhive_core import HandlerCall, HandlerOutcome, Host, ToolError
+from clawhive_core import HandlerCall, HandlerHost, HandlerOutcome, ToolError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -82,7 +82,7 @@ class HandlerJob:
     def __init__(
         self,
         call: HandlerCall,
-        host: Host,
+        host: HandlerHost,
         output: Callable[[Stream, bytes], None],
         policy: OSPolicy,
     ) -> None:

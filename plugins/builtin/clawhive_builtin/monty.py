@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from clawhive_builtin._monty_source import parsed, unknown_names, with_exits
 from clawhive_core import (
     HandlerCall,
+    HandlerHost,
     HandlerOutcome,
-    Host,
     SandboxCommand,
     SandboxOutcome,
     Unsupported,
@@ -128,7 +128,7 @@ class MontyEngine:
                 self._jobs.discard(job)
 
     async def run_handler(
-        self, call: HandlerCall, host: Host, output: Callable[[Stream, bytes], None]
+        self, call: HandlerCall, host: HandlerHost, output: Callable[[Stream, bytes], None]
     ) -> HandlerOutcome | Unsupported:
         """Run a skill's handler to its end; on cancellation its worker is killed.
 
