@@ -167,7 +167,7 @@ def _cannot(
     skill: Skill, engine: HandlerEngine, call: HandlerCall, problem: Unsupported
 ) -> ToolError:
     return ToolError(
-        f"line {problem.line}: the engine `{engine.name}` cannot run {problem.what}",
+        f"{call.script}:{problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
         place=f"{call.script}:{problem.line}:{problem.column}",
         fix="write it without that; or let the skill's handlers run outside of the sandbox, as"

@@ -6,6 +6,7 @@ calls only what its contract names.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -36,14 +37,15 @@ class SkillProvider:
     Args:
         skill: A loaded skill.
         boxes: What runs its handlers.
+        skills: All loaded skills, whose contracts say what its calls lead to.
     """
 
-    def __init__(self, skill: Skill, boxes: HandlerBoxes) -> None:
+    def __init__(self, skill: Skill, boxes: HandlerBoxes, skills: Sequence[Skill]) -> None:
         self._skill = skill
         self._boxes = boxes
         self._functions = {f"{skill.id}.{tool.name}": tool.function for tool in skill.exports.tools}
         self._reach = reach_of(skill)
-        calls = (CORE_CALLS, *_callable(self._reach))
+        calls = sorted(calls_of(_callable(self._reach), skills) | {CORE_CALLS})
         self._permissions = (*skill.permissions, *(f"tool.call:{name}" for name in calls))
 
     @property
@@ -69,7 +71,7 @@ class SkillProvider:
         facts = {
             "skill_id": skill.id,
             "user_id": ctx.user_id,
-            "profile": dict(ctx.profile),
+            "profile": json.loads(json.dumps(dict(ctx.profile), default=str)),  # TOML has dates
             "run_id": ctx.run_id,
             "conversation_id": ctx.conversation_id,
         }
@@ -111,7 +113,8 @@ def skill_providers(
         for skill in exporting
         if skill.id in taken
     ]
-    return [SkillProvider(skill, boxes) for skill in exporting if skill.id not in taken], notes
+    served = [skill for skill in exporting if skill.id not in taken]
+    return [SkillProvider(skill, boxes, skills) for skill in served], notes
 
 
 def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:

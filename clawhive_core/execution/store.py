@@ -107,7 +107,7 @@ class ValueStore:
     def _kept(self, key: str, value: Any) -> Any:
         """Return a value as it will be read again, or refuse it."""
         try:
-            plain = plain_json(value, LARGEST)
+            plain = plain_json(value, 16 * LARGEST)
         except InvalidInput as error:
             place = f"{key}{error.place or ''}"
             raise ToolError(

@@ -346,7 +346,7 @@ async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
     project.skill("one", ONE, UNSUPPORTED)
     failed = await project.value("one.f")
     assert failed["error"] == "sandbox_unavailable"
-    assert "line 2: the engine `monty` cannot run `yield` (generators)" in failed["message"]
+    assert "handlers.py:2: the engine `monty` cannot run `yield` (generators)" in failed["message"]
     assert "clawhive skills trust one" in failed["next"]["hint"]
 
 
@@ -487,3 +487,46 @@ async def test_a_provider_that_comes_later_takes_its_own_name_back(project):
         (shadow,) = hive.catalog.current.shadowed
         assert "a skill never takes" in shadow.reason
         assert (await session.call("jung.ask", {}))["error"] == "tool_not_imported"
+
+
+async def test_what_a_skill_calls_may_call_what_its_own_contract_names(project):
+    """Down the chain, although the first caller names only the first link."""
+    project.zodiac("""
+async def calculate(input, ctx):
+    return {"chart": await ctx.call("peek")}
+
+async def peek(input, ctx):
+    return await ctx.read("skills.zodiac.x")
+""")
+    project.jung(asking("await ctx.call('calculate', {'date': 'd'})"))
+    project.skill(
+        "top",
+        "id: top\nexports: {api_version: '1.0', tools: [ask]}\n"
+        "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
+        asking("await ctx.call('jung.ask')"),
+    )
+    assert await project.value("top.ask") == {"chart": ""}
+
+
+async def test_a_plugins_tool_keeps_values_of_its_own(project):
+    from tests.harness import Provider, text
+
+    async def count(_input, ctx):
+        before = await ctx.store.get("n", 0)
+        await ctx.store.put("n", before + 1)
+        return text(structured={"n": before + 1, "keys": await ctx.store.keys()})
+
+    project.zodiac()
+    for number in (1, 2):
+        async with project.hive() as hive, hive.session() as session:
+            await hive.catalog.add(Provider("demo").offer("demo.count", count))
+            assert await session.call("demo.count", {}) == {"n": number, "keys": ["n"]}
+
+
+async def test_a_handler_sees_the_users_profile(project):
+    project.zodiac()
+    project.jung(asking("ctx.profile['identity']['birth_info']"))
+    config = project.root.parent / "config" / "clawhive" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[user.profile.identity.birth_info]\ndate = 1990-05-01\nplace = 'Bonn'\n")
+    assert await project.value("jung.ask") == {"date": "1990-05-01", "place": "Bonn"}

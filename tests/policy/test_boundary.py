@@ -96,3 +96,39 @@ def test_permissions_may_use_variables():
 def test_an_unusable_permission_is_an_error():
     with pytest.raises(CapabilityError):
         within([grant("fs.read:**")], ["fs.read:a/**/b"], {})
+
+
+@given(GRANTS, st.lists(PATTERNS, max_size=3), RESOURCES)
+def test_bounded_rules_say_the_same_within_their_bounds_and_deny_beyond(grants, bounds, resource):
+    rules, capability = Rules(grants, ["fs.read:/w/b/**"], ["tool.call:web.*"]), parse(resource)
+    bounded = rules.bounded(bounds).authority(capability)
+    if any(contains(parse(bound), capability) for bound in bounds):
+        whole = rules.authority(capability)
+        assert (bounded.verdict, bounded.by_person) == (whole.verdict, whole.by_person)
+    else:
+        assert bounded.verdict == "deny"
+
+
+@given(GRANTS, GRANTS, st.lists(PATTERNS, max_size=3), RESOURCES)
+def test_later_grants_reach_bounded_rules_cut_down(grants, later, bounds, resource):
+    rules, capability = Rules(grants), parse(resource)
+    bounded = rules.bounded(bounds)
+    rules.extend(later)
+    fresh = Rules(rules.grants).bounded(bounds)
+    assert bounded.authority(capability).verdict == fresh.authority(capability).verdict
+    assert rules.bounded(bounds) is bounded
+
+
+def test_bounded_grants_keep_their_ids_so_that_the_log_names_them():
+    whole = grant("fs.read:/w/**")
+    authority = Rules([whole]).bounded(["fs.read:/w/a"]).authority(parse("fs.read:/w/a"))
+    assert authority.rule == whole.grant_id
+
+
+def test_a_bounded_grant_ends_with_its_time():
+    rules = Rules([grant("fs.read:/w/**", expires_at="2030-01-01T00:00:00Z")]).bounded(
+        ["fs.read:**"]
+    )
+    assert rules.authority(parse("fs.read:/w/a")).verdict == "allow"
+    rules.expire("2031-01-01T00:00:00Z")
+    assert rules.authority(parse("fs.read:/w/a")).verdict == "deny"
