@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.planner import PlanContext, Planner
     from clawhive_core.protocols.provider import ToolProvider
     from clawhive_core.protocols.sandbox import (
+        HandlerCall,
+        HandlerEngine,
+        HandlerHost,
+        HandlerOutcome,
         Limit,
         SandboxCommand,
         SandboxEngine,
@@ -73,6 +77,10 @@ _HOMES = {
     "protocols.planner": ("PlanContext", "Planner"),
     "protocols.provider": ("ToolProvider",),
     "protocols.sandbox": (
+        "HandlerCall",
+        "HandlerEngine",
+        "HandlerHost",
+        "HandlerOutcome",
         "Limit",
         "SandboxCommand",
         "SandboxEngine",
@@ -95,6 +103,10 @@ __all__ = [
     "Embedder",
     "Entry",
     "Event",
+    "HandlerCall",
+    "HandlerEngine",
+    "HandlerHost",
+    "HandlerOutcome",
     "Hive",
     "HookContext",
     "InvokeContext",

@@ -145,6 +145,8 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
     digest = content_digest(skill.content)
     if as_json and not yes:
         raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    if skill.handlers is not None:
+        note("would let its handlers run as programs of your own, where no sandbox runs them")
     for permission in skill.permissions:
         note(f"would give its tasks: {printable(permission)}")
     if not yes:
@@ -155,15 +157,16 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 @command.command(epilog="Example: clawhive skills new word-count")
 @click.argument("name")
 @click.option("--into", type=click.Path(path_type=Path), help="Where; else the project's skills/.")
+@click.option("--contract", is_flag=True, help="Let it export a tool, with its handler.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def new(settings: Settings, name: str, into: Path | None, *, as_json: bool) -> None:
+def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
     from clawhive_core.skills.place import shown
     from clawhive_core.skills.template import new_skill
 
     folder = into or settings.config().root / "skills"
-    files = [shown(path) for path in new_skill(name, folder)]
+    files = [shown(path) for path in new_skill(name, folder, contract=contract)]
     if as_json:
         made = shown(folder / name)
         print_json({"schema": "skills-new/1", "folder": made, "files": files})

@@ -10,6 +10,7 @@ import click
 from clawhive_core.cli.asking import asking
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
+from clawhive_core.cli.run import relay
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError, UnknownId
 
@@ -97,7 +98,7 @@ async def _call(
         [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
         + [word for grant in grants for word in ("--grant", grant)]
     )
-    options = RunOptions(grants=grants, command=words, **asking(settings, None))
+    options = RunOptions(grants=grants, command=words, on_signal=relay(), **asking(settings, None))
     async with settings.hive() as hive:
         return await hive.call(name, arguments, options)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.pending import idempotency_key
-from clawhive_core.execution.scope import CallScope, Signal
+from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.context import Store, Stream
 
 _KEPT_OUTPUT = 64 * 1024
@@ -36,7 +37,7 @@ class Services(Protocol):
         """Keep a value out of the log from now on."""
         ...
 
-    def store_for(self, namespace: str) -> Store:
+    def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""
         ...
 
@@ -53,6 +54,8 @@ class ToolContext:
     deadline: float
     services: Services
     namespace: str
+    reach: Reach | None = None
+    """What it may call, where it acts as a skill."""
     nested: int = 0
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
     signals: int = 0
@@ -126,7 +129,13 @@ class ToolContext:
     @property
     def store(self) -> Store:
         """The tool's own namespace."""
-        return self.services.store_for(self.namespace)
+        return self.services.store_for(self.scope, self.namespace)
+
+    def act_as(self, principal: Principal, rules: Rules, reach: Reach) -> None:
+        """Make further calls as a skill: under its own name, within its rights and its reach."""
+        run = replace(self.scope.run, rules=rules)
+        self.scope = replace(self.scope, principal=principal, run=run)
+        self.reach = reach
 
     def end(self) -> None:
         """Let no further call begin on behalf of this one."""
@@ -139,6 +148,26 @@ class ToolContext:
     async def call(self, name: str, input: Mapping[str, Any]) -> Any:
         """Call another tool through the executor."""
         return await self.services.call_nested(self, name, input)
+
+    async def read(self, path: str) -> Any:
+        """Return what the skill saved under a path, None where it saved nothing."""
+        return (await self._core("read", {"path": path})).get("data")
+
+    async def save(self, path: str, data: Any) -> None:
+        """Save a JSON value below the skill's own namespace."""
+        await self._core("save", {"path": path, "data": data})
+
+    async def show(self, card_type: str, data: Mapping[str, Any] | None = None) -> None:
+        """Show the user a card."""
+        given: Mapping[str, Any] = {} if data is None else data
+        await self._core("show", {"type": "card", "card_type": card_type, "data": given})
+
+    async def _core(self, name: str, input: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool of the core, where nothing but its value will do."""
+        answer = await self.call(name, input)
+        if "error" in answer:
+            raise ToolError(answer["message"], code=answer["error"])
+        return answer
 
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model under the run's rights, budget and log."""
@@ -168,6 +197,10 @@ class ToolContext:
         kept += data
         del kept[:-_KEPT_OUTPUT]
         self._signal(Signal("output", self.step_id, self.tool, stream=stream, data=data))
+
+    def card(self, card: Mapping[str, Any]) -> None:
+        """Give listeners a card at once."""
+        self._signal(Signal("show", self.step_id, self.tool, card=card))
 
     def _signal(self, signal: Signal) -> None:
         self.signals += 1

@@ -195,7 +195,8 @@ def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
     """Return engines that run code which nobody trusts.
 
     For plugins that bring a jail, a virtual machine or an interpreter. Engines are asked in order,
-    and the first that can run a command runs it.
+    and the first that can run a command runs it. One that also has `run_handler` (`HandlerEngine`)
+    runs the handlers of skills.
 
     Example:
         from clawhive_core import SandboxOutcome, hookimpl

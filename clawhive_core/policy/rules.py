@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clawhive_core.capabilities import Capability, contains, overlaps, parse
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.policy.boundary import cut
 from clawhive_core.policy.protected import as_rules, protection_of
 from clawhive_core.protocols.check import Verdict
 
@@ -52,6 +53,7 @@ class Rules:
         self.asks = tuple(asks)
         self._grants: dict[str, list[tuple[Capability, CapabilityGrant]]] = {}
         self._next_end: str | None = None
+        self._bounded: dict[tuple[str, ...], Rules] = {}
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
         self.extend(grants)
@@ -68,6 +70,22 @@ class Rules:
             held.sort(key=_weakness)
         ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
+        for bounds, rules in self._bounded.items():
+            rules.extend(cut(new, bounds))
+
+    def bounded(self, bounds: Sequence[str]) -> Rules:
+        """Return rules that allow no more than these and no more than `bounds`.
+
+        The grants keep their ids. Equal bounds give the same rules, which later grants of these
+        reach too.
+
+        Args:
+            bounds: Canonical patterns; what none of them covers is denied.
+        """
+        key = tuple(bounds)
+        if key not in self._bounded:
+            self._bounded[key] = Rules(cut(self.grants, key), self.denies, self.asks)
+        return self._bounded[key]
 
     @property
     def may_expire(self) -> bool:

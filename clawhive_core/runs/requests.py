@@ -14,6 +14,7 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.events.log import EventLog
+from clawhive_core.execution.handlers import calls_of
 from clawhive_core.execution.scope import ApproveMode, Ask, RunScope, Signal
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -116,7 +117,7 @@ class RequestMaker:
         return self.assemble(
             task,
             options,
-            skill=Declared(_permissions(skill, task_type), counts=skill.trusted),
+            skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
             title=full_name,
             task_type=task_type.to_dict(),
         )
@@ -190,7 +191,18 @@ class RequestMaker:
         if request.task.task_type is None:
             return ()
         _, skill, task_type = find_task_type(self.skills, request.task.task_type)
-        return _permissions(skill, task_type)
+        return self._permissions(skill, task_type)
+
+    def _permissions(self, skill: Skill, task_type: TaskType) -> tuple[str, ...]:
+        """Return what a skill declares for a task type.
+
+        Naming a tool in a step declares its call; naming a skill's declares the calls that its
+        contract names.
+        """
+        if not skill.permissions:
+            return ()
+        named = calls_of([step["tool"] for step in task_type.steps], self.skills)
+        return (*skill.permissions, *(f"tool.call:{name}" for name in sorted(named)))
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
@@ -310,11 +322,3 @@ class RequestMaker:
             "run": artifacts,
             "home": self.env.get("HOME") or str(Path.home()),
         }
-
-
-def _permissions(skill: Skill, task_type: TaskType) -> tuple[str, ...]:
-    """Return what a skill declares for a task type; naming a tool in a step declares its call."""
-    if not skill.permissions:
-        return ()
-    calls = sorted({f"tool.call:{step['tool']}" for step in task_type.steps})
-    return (*skill.permissions, *calls)

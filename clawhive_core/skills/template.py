@@ -9,12 +9,12 @@ from pathlib import Path
 from clawhive_core.errors import UsageError
 from clawhive_core.skills.place import shown
 
-_TEMPLATE = Path(__file__).parent.parent / "data" / "templates" / "skill"
+_TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64
 
 
-def new_skill(name: str, folder: Path) -> list[Path]:
+def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:
     """Write a new skill to `folder / name` and return its files, sorted.
 
     Nothing is overwritten, and nothing half-written stays. The folder is made where it is missing.
@@ -22,6 +22,7 @@ def new_skill(name: str, folder: Path) -> list[Path]:
     Args:
         name: A name by the public standard: lower-case words joined by `-`.
         folder: Where skills lie.
+        contract: Whether it exports a tool, with its handler.
 
     Raises:
         UsageError: `invalid_name`, with a name that would do; `already_exists`; or `io_error`.
@@ -40,7 +41,7 @@ def new_skill(name: str, folder: Path) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as work:
             made = Path(work, name)
             made.mkdir()
-            _fill(made, name)
+            _fill(made, name, _TEMPLATES / ("skill_contract" if contract else "skill"))
             made.rename(target)
     except OSError as error:
         raise UsageError(
@@ -52,9 +53,9 @@ def new_skill(name: str, folder: Path) -> list[Path]:
     return sorted(path for path in target.iterdir() if path.is_file())
 
 
-def _fill(target: Path, name: str) -> None:
+def _fill(target: Path, name: str, template: Path) -> None:
     title = name.replace("-", " ").capitalize()
-    for source in sorted(_TEMPLATE.iterdir()):
+    for source in sorted(template.iterdir()):
         text = source.read_text(encoding="utf-8")
         text = text.replace("{{id}}", name).replace("{{title}}", title)
         (target / source.name).write_text(text, encoding="utf-8", newline="\n")

@@ -68,6 +68,15 @@ def test_the_skill_tutorial_shows_what_its_commands_print(terminal):
             assert each.text in made
 
 
+def test_a_skill_offers_a_tool_as_the_page_says(terminal):
+    page = "docs/how-to/skill-handlers.md"
+    make, refused = consoles(page)
+    terminal.run(make)
+    made = terminal.project / "skills" / "words" / "handlers.py"
+    assert block(page, "python", 0) in made.read_text("utf-8")
+    terminal.run(refused)
+
+
 def test_the_tutorials_test_passes(terminal, tmp_path):
     new_plugin("hello", terminal.project)
     terminal.type("pip install -e ./hello")

@@ -15,6 +15,8 @@ PATTERNS = st.sampled_from(
         "fs.read:/w/**",
         "fs.read:/w/*/a",
         "fs.read:/w/b/**",
+        "fs.read:/w/.env",
+        "fs.read:/w/.env/**",
         "fs.write:/w/**",
         "net.http:https://**.example.com/**",
         "net.http:https://api.example.com/v1/**",
@@ -28,6 +30,8 @@ RESOURCES = st.sampled_from(
         "fs.read:/w/b/a",
         "fs.read:/w/x",
         "fs.read:/etc/x",
+        "fs.read:/w/.env",
+        "fs.read:/w/.env/a",
         "fs.write:/w/a",
         "net.http:https://api.example.com/v1/x",
         "net.http:https://example.com/",
@@ -68,6 +72,14 @@ def test_a_boundary_decides_as_both_sides_together(grants, permissions, resource
     assert RANK[after.verdict] >= RANK[before.verdict]
 
 
+def test_a_skill_that_names_a_secret_does_not_name_it_for_the_person_who_granted_its_folder():
+    wide, secret = [grant("fs.read:/w/**", "user")], "fs.read:/w/.env"
+    for rules in (Rules(within(wide, [secret], {})), Rules(wide).bounded([secret])):
+        assert rules.authority(parse(secret)).verdict == "deny"
+    exact = within([grant(secret, "user")], ["fs.read:/w/**"], {})
+    assert Rules(exact).authority(parse(secret)).verdict == "allow"
+
+
 def test_a_side_that_states_nothing_does_not_narrow():
     grants = [grant("fs.read:/w/**")]
     assert within(grants, (), {}) == grants
@@ -96,3 +108,39 @@ def test_permissions_may_use_variables():
 def test_an_unusable_permission_is_an_error():
     with pytest.raises(CapabilityError):
         within([grant("fs.read:**")], ["fs.read:a/**/b"], {})
+
+
+@given(GRANTS, st.lists(PATTERNS, max_size=3), RESOURCES)
+def test_bounded_rules_say_the_same_within_their_bounds_and_deny_beyond(grants, bounds, resource):
+    rules, capability = Rules(grants, ["fs.read:/w/b/**"], ["tool.call:web.*"]), parse(resource)
+    bounded = rules.bounded(bounds).authority(capability)
+    if any(contains(parse(bound), capability) for bound in bounds):
+        whole = rules.authority(capability)
+        assert (bounded.verdict, bounded.by_person) == (whole.verdict, whole.by_person)
+    else:
+        assert bounded.verdict == "deny"
+
+
+@given(GRANTS, GRANTS, st.lists(PATTERNS, max_size=3), RESOURCES)
+def test_later_grants_reach_bounded_rules_cut_down(grants, later, bounds, resource):
+    rules, capability = Rules(grants), parse(resource)
+    bounded = rules.bounded(bounds)
+    rules.extend(later)
+    fresh = Rules(rules.grants).bounded(bounds)
+    assert bounded.authority(capability).verdict == fresh.authority(capability).verdict
+    assert rules.bounded(bounds) is bounded
+
+
+def test_bounded_grants_keep_their_ids_so_that_the_log_names_them():
+    whole = grant("fs.read:/w/**")
+    authority = Rules([whole]).bounded(["fs.read:/w/a"]).authority(parse("fs.read:/w/a"))
+    assert authority.rule == whole.grant_id
+
+
+def test_a_bounded_grant_ends_with_its_time():
+    rules = Rules([grant("fs.read:/w/**", expires_at="2030-01-01T00:00:00Z")]).bounded(
+        ["fs.read:**"]
+    )
+    assert rules.authority(parse("fs.read:/w/a")).verdict == "allow"
+    rules.expire("2031-01-01T00:00:00Z")
+    assert rules.authority(parse("fs.read:/w/a")).verdict == "deny"

@@ -1,0 +1,532 @@
+"""The exported tools of skills in a project: called, bounded, recorded."""
+
+import json
+
+import anyio
+import pytest
+
+from clawhive_core import Hive
+from clawhive_core.runs.requests import RunOptions
+
+ZODIAC = """
+id: zodiac
+version: 1.0.0
+exports:
+  api_version: "1.0"
+  tools:
+    - name: calculate
+      description: Compute a chart.
+      input_schema:
+        type: object
+        required: [date]
+        properties: {date: {type: string}}
+      output_schema: {type: object, required: [chart]}
+    - {name: peek, input_schema: {type: object}}
+"""
+ZODIAC_HANDLERS = """
+async def calculate(input, ctx):
+    await ctx.save("skills.zodiac.last", input["date"])
+    return {"chart": "chart of " + input["date"], "for": ctx.skill_id}
+
+
+async def peek(input, ctx):
+    return {"data": await ctx.read("skills.zodiac.last")}
+"""
+JUNG = """
+id: jung
+version: 1.0.0
+exports:
+  api_version: "1.0"
+  tools: [%s]
+imports: [{from: zodiac, tools: [calculate], min_version: "1.0"}]
+%s
+"""
+
+
+def asking(expression):
+    """Return the handler `ask`, which answers an expression."""
+    return f"async def ask(input, ctx):\n    return {expression}\n"
+
+
+class Project:
+    """Skills in a folder, and a Hive over them."""
+
+    def __init__(self, root):
+        self.root = root
+        self.flags = {"plugins.enabled": ["builtin"]}
+        self.env = {"HOME": str(root.parent), "XDG_CONFIG_HOME": str(root.parent / "config")}
+
+    def skill(self, name, manifest, handlers):
+        folder = self.root / "skills" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.joinpath("clawhive.yaml").write_text(manifest, "utf-8")
+        folder.joinpath("handlers.py").write_text(handlers, "utf-8")
+        return folder
+
+    def zodiac(self, handlers=ZODIAC_HANDLERS):
+        return self.skill("zodiac", ZODIAC, handlers)
+
+    def jung(self, handlers, more=""):
+        names = [
+            line.split("(")[0].split()[-1] for line in handlers.splitlines() if "(input" in line
+        ]
+        return self.skill("jung", JUNG % (", ".join(names), more), handlers)
+
+    def hive(self, **flags):
+        return Hive.open(self.root, flags={**self.flags, **flags}, env=self.env)
+
+    def trust(self, name):
+        from clawhive_core.config.opening import open_config
+        from clawhive_core.skills.load import load_skills
+        from clawhive_core.skills.trust import SkillTrust, content_digest
+
+        config = open_config(self.root, {}, self.env)
+        skill = load_skills(config, env=self.env).find(name).skill
+        SkillTrust(config.user_dir).add(skill, content_digest(skill.content), self.env)
+
+    async def call(self, name, input=None, options=None, **flags):
+        async with self.hive(**flags) as hive:
+            outcome = (await hive.call(name, input or {}, options))[1]
+            await hive.log.flush()
+            rows = hive.log.read("SELECT * FROM v_invocations ORDER BY seq")
+            self.rows = [dict(row) for row in rows]
+            self.notes = hive.notes
+        return outcome
+
+    async def value(self, name, input=None, options=None, **flags):
+        outcome = await self.call(name, input, options, **flags)
+        return getattr(outcome, "value", None) if hasattr(outcome, "value") else outcome.to_dict()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
+    root = tmp_path / "project"
+    root.mkdir()
+    return Project(root)
+
+
+async def test_an_exported_tool_is_called_like_every_other(project):
+    project.zodiac()
+    assert await project.value("zodiac.calculate", {"date": "2000-01-01"}) == {
+        "chart": "chart of 2000-01-01",
+        "for": "zodiac",
+    }
+    outer, inner = project.rows
+    assert (outer["tool"], outer["provider_id"]) == ("zodiac.calculate", "skill_zodiac")
+    assert (outer["status"], outer["risk"], outer["capability_level"]) == (
+        "succeeded", "safe", "L0",
+    )  # fmt: skip
+    assert (inner["tool"], inner["principal"]) == ("save", "skill:zodiac")
+
+
+async def test_its_input_and_output_are_held_against_its_schemas(project):
+    project.zodiac(
+        "def calculate(input, ctx):\n    return {'chrat': 1}\ndef peek(input, ctx): ...\n"
+    )
+    assert (await project.call("zodiac.calculate")).error == "invalid_input"
+    wrong = await project.value("zodiac.calculate", {"date": "x"})
+    assert wrong["error"] == "invalid_output"
+    assert "chart" in wrong["message"]
+
+
+@pytest.mark.parametrize("name", ["calculate", "zodiac.calculate"])
+async def test_a_cross_skill_call_is_recorded_with_consumer_provider_tool_and_result(project, name):
+    project.zodiac()
+    project.jung(
+        f"async def ask(input, ctx):\n    return await ctx.call('{name}', {{'date': 'd'}})"
+    )
+    assert (await project.value("jung.ask"))["chart"] == "chart of d"
+    row = next(row for row in project.rows if row["tool"] == "zodiac.calculate")
+    assert (row["principal"], row["provider_id"]) == ("skill:jung", "skill_zodiac")
+    assert "chart of d" in row["output_preview"]
+    assert row["parent_invocation_id"]
+
+
+async def test_a_bare_name_is_an_own_tool_first(project):
+    project.zodiac()
+    project.jung("""
+async def ask(input, ctx):
+    return await ctx.call("calculate", {})
+
+def calculate(input, ctx):
+    return {"own": True}
+""")
+    assert await project.value("jung.ask") == {"own": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("zodiac.peek", "imports: [{from: zodiac, tools: [peek]}]"),
+        ("file.read", "requires: {tools: [file.read]}"),
+        ("sandbox.exec", "requires: {tools: [sandbox.exec]}"),
+        ("nothing.there", "requires: {tools: [nothing.there]}"),
+    ],
+)
+async def test_what_the_contract_does_not_name_is_refused_and_recorded(project, name, hint):
+    project.zodiac()
+    project.jung(f"async def ask(input, ctx):\n    return await ctx.call('{name}', {{}})")
+    outcome = await project.call("jung.ask")
+    assert outcome.is_error
+    refusal = outcome.structured
+    assert (refusal["error"], refusal["reason"]) == ("tool_not_imported", "rights")
+    assert hint in refusal["next"]["hint"]
+    row = next(row for row in project.rows if row["status"] == "refused")
+    assert (row["tool"], row["principal"]) == (name, "skill:jung")
+
+
+async def test_a_required_tool_is_called_within_the_permissions(project):
+    project.root.joinpath("a.md").write_text("hello", "utf-8")
+    project.root.joinpath("b.md").write_text("hidden", "utf-8")
+    project.zodiac()
+    handlers = """
+async def ask(input, ctx):
+    return [await ctx.call("file.read", {"path": path}) for path in ("a.md", "b.md")]
+"""
+    required = "requires: {tools: [file.read]}\n"
+    project.jung(handlers, required + 'permissions: ["fs.read:${workspace}/a.md"]')
+    one, other = await project.value("jung.ask")
+    assert one["text"] == "hello"
+    assert other["error"] == "denied"
+    project.jung(handlers, required)
+    one, other = await project.value("jung.ask")
+    assert (one["error"], other["error"]) == ("denied", "denied")
+
+
+async def test_a_handler_has_no_right_that_its_caller_lacks(project):
+    project.root.joinpath(".env").write_text("KEY=1", "utf-8")
+    project.zodiac()
+    project.jung(
+        asking("await ctx.call('file.read', {'path': '/etc/hosts'})"),
+        'requires: {tools: [file.read]}\npermissions: ["fs.read:/**"]',
+    )
+    assert (await project.value("jung.ask"))["error"] == "denied"
+    given = RunOptions(grants=["fs.read:/etc/hosts"], approve="deny")
+    assert "text" in await project.value("jung.ask", options=given)
+
+
+async def test_the_rights_of_one_skill_are_no_rights_of_another(project):
+    """zodiac may read; jung, which may not, calls it; and jung's own call is denied."""
+    project.root.joinpath("a.md").write_text("hello", "utf-8")
+    project.skill(
+        "zodiac",
+        ZODIAC + 'requires: {tools: [file.read]}\npermissions: ["fs.read:${workspace}/**"]\n',
+        "async def calculate(input, ctx):\n"
+        "    return {'chart': await ctx.call('file.read', {'path': 'a.md'})}\n"
+        "def peek(input, ctx): ...\n",
+    )
+    project.jung("""
+async def ask(input, ctx):
+    return await ctx.call("zodiac.calculate", {"date": "d"})
+""")
+    denied = (await project.value("jung.ask"))["chart"]
+    assert denied["error"] == "denied"
+    assert (await project.value("zodiac.calculate", {"date": "d"}))["chart"]["text"] == "hello"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["skills.zodiac.last", "skills.jung", "skills.jung.", "other", "skills.jung.a b",
+     "skills.jung..a", "", "skills.jung.x/../../zodiac", "skills.jungastro.x"],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["read", "save"])
+async def test_a_skill_reaches_no_namespace_but_its_own(project, path, method):
+    project.zodiac()
+    data = ", 'data': 1" if method == "save" else ""
+    project.jung(asking(f"await ctx.call('{method}', {{'path': {path!r}{data}}})"))
+    assert (await project.value("jung.ask"))["error"] in {"denied", "invalid_input"}
+
+
+async def test_values_are_kept_from_run_to_run_for_each_user(project):
+    project.zodiac()
+    await project.value("zodiac.calculate", {"date": "2001"})
+    assert await project.value("zodiac.peek") == {"data": "2001"}
+    assert await project.value("zodiac.peek", **{"user.id": "ana"}) == {"data": None}
+
+
+async def test_only_skills_have_something_of_their_own(project):
+    outcome = await project.call("save", {"path": "skills.jung.x", "data": 1})
+    assert outcome.structured["error"] == "denied"
+    assert "user:local" in outcome.structured["message"]
+
+
+async def test_a_card_reaches_the_listeners_at_once(project):
+    project.zodiac()
+    project.jung(
+        "async def ask(input, ctx):\n    await ctx.show('subscribe', {'skill_id': 'zodiac'})"
+    )
+    signals = []
+    await project.call("jung.ask", options=RunOptions(on_signal=signals.append))
+    (shown,) = [signal for signal in signals if signal.kind == "show"]
+    assert shown.card == {
+        "type": "card", "card_type": "subscribe", "data": {"skill_id": "zodiac"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ['{"error": "subscription_required", "message": "m"}', "refused"])
+async def test_a_refusal_that_is_passed_on_is_the_answer(project, value):
+    """Also where the output schema would refuse it."""
+    body = f"return {value}" if value != "refused" else "return await ctx.call('no.such')"
+    project.zodiac(f"async def calculate(input, ctx):\n    {body}\ndef peek(input, ctx): ...\n")
+    outcome = await project.call("zodiac.calculate", {"date": "d"})
+    assert outcome.is_error
+    assert outcome.value["error"] in {"subscription_required", "tool_not_imported"}
+
+
+async def test_a_handler_that_calls_itself_without_end_is_stopped(project):
+    project.zodiac()
+    project.jung("async def again(input, ctx):\n    return await ctx.call('again')")
+    assert (await project.value("jung.again"))["error"] == "call_depth_exceeded"
+    assert sum(row["tool"] == "jung.again" for row in project.rows) == 10
+
+
+async def test_handlers_that_call_each_other_side_by_side_do_not_wait_in_a_circle(project):
+    project.zodiac()
+    project.jung("""
+import asyncio
+
+async def many(input, ctx):
+    if input["n"] == 0:
+        return 1
+    n = input["n"] - 1
+    found = await asyncio.gather(*[ctx.call("many", {"n": n}) for _ in range(6)])
+    return sum(found)
+""")
+    with anyio.fail_after(60):
+        assert await project.value("jung.many", {"n": 2}) == 36
+
+
+async def test_a_handler_asks_only_so_often(project):
+    project.zodiac()
+    project.jung("""
+async def ask(input, ctx):
+    while True:
+        try:
+            await ctx.call("read", {"path": "skills.jung.x"})
+        except Exception:
+            pass
+""")
+    answer = await project.value("jung.ask", **{"sandbox.tool_calls": 5})
+    assert (answer["error"], answer["limit"]) == ("limit_reached", "tool_calls")
+    assert sum(row["tool"] == "read" for row in project.rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("raise ValueError('bad')", "tool_failed"),
+        ("return {1, 2}", "invalid_output"),
+        ("return float('nan')", "invalid_output"),
+        ("return [x for x in range(10**9)]", "limit_reached"),
+        ("while True: print('x' * 10000)", "limit_reached"),
+        ("while True: pass", "timeout"),
+        ("return open('/etc/passwd').read()", "tool_failed"),
+    ],
+)
+async def test_a_bad_handler_fails_its_call_alone(project, body, code):
+    manifest = "id: bad\nexports: {api_version: '1.0', tools: [{name: f, timeout_ms: 1500}, g]}"
+    handlers = f"def f(input, ctx):\n    {body}\ndef g(input, ctx):\n    return 1"
+    project.skill("bad", manifest, handlers)
+    limits = {"sandbox.memory_bytes": 32 * 1024 * 1024}
+    async with project.hive(**limits) as hive, hive.session() as session:
+        failed = await session.call("bad.f", {})
+        assert failed["error"] == code
+        if code == "tool_failed":
+            assert failed["message"].startswith("handlers.py:2: ")
+            assert failed["line"] == 2
+        assert await session.call("bad.g", {}) == 1
+
+
+UNSUPPORTED = "def g():\n    yield 5\ndef f(input, ctx):\n    return list(g())\n"
+ONE = "id: one\nexports: {api_version: '1.0', tools: [f]}\n"
+
+
+async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
+    project.skill("one", ONE, UNSUPPORTED)
+    failed = await project.value("one.f")
+    assert failed["error"] == "sandbox_unavailable"
+    assert "handlers.py:2: the engine `monty` cannot run `yield` (generators)" in failed["message"]
+    assert "clawhive skills trust one" in failed["next"]["hint"]
+
+
+async def test_what_no_engine_runs_runs_in_a_process_once_the_user_trusts_the_skill(project):
+    folder = project.skill("one", ONE, UNSUPPORTED)
+    project.trust("one")
+    assert await project.value("one.f") == [5]
+    folder.joinpath("handlers.py").write_text(UNSUPPORTED.replace("5", "6"))
+    assert (await project.value("one.f"))["error"] == "sandbox_unavailable"
+
+
+async def test_a_trusted_skill_stays_in_the_engine_where_it_can(project):
+    project.skill("one", ONE, "def f(input, ctx):\n    return open('/etc/hosts').read()\n")
+    project.trust("one")
+    assert (await project.value("one.f"))["error"] == "tool_failed"
+
+
+async def test_a_trusted_handler_asks_through_the_same_executor(project):
+    project.zodiac()
+    project.jung("""
+def g():
+    yield 1
+
+async def ask(input, ctx):
+    await ctx.save("skills.jung.x", {"n": list(g())})
+    return [await ctx.read("skills.jung.x"), await ctx.call("calculate", {"date": "d"}),
+            await ctx.call("file.read", {"path": "x"})]
+""")
+    project.trust("jung")
+    saved, chart, refused = await project.value("jung.ask")
+    assert (saved, chart["chart"], refused["error"]) == (
+        {"n": [1]}, "chart of d", "tool_not_imported",
+    )  # fmt: skip
+
+
+async def test_a_cancelled_call_takes_its_handler_along(project):
+    project.skill("one", ONE, "def f(input, ctx):\n    while True: pass\n")
+    async with project.hive() as hive, hive.session() as session:
+        with anyio.move_on_after(0.5) as scope:
+            await session.call("one.f", {})
+        assert scope.cancelled_caught
+        await hive.log.flush()
+        (row,) = hive.log.read("SELECT status, error FROM v_invocations")
+        assert (row["status"], json.loads(row["error"])["code"]) == ("failed", "cancelled")
+
+
+@pytest.mark.parametrize("name", ["file", "core", "sandbox", "builtin", "show", "web"])
+async def test_a_skill_takes_no_name_of_a_plugin(project, name):
+    project.skill(name, ONE.replace("one", name), "def f(input, ctx): ...\n")
+    async with project.hive() as hive:
+        assert f"{name}.f" not in hive.catalog.current.tools
+        assert any(f"the skill `{name}` are left out" in note for note in hive.notes)
+
+
+async def test_what_a_contract_declares_decides_the_call(project):
+    project.skill(
+        "one",
+        """
+id: one
+permissions: ["net.http:api.example.com/**"]
+exports:
+  api_version: "1.0"
+  tools:
+    - f
+    - name: g
+      risk: safe
+      capability_level: L0
+      input_schema: {type: object, properties: {path: {type: string}}}
+      effects: {path: fs.read}
+      sinks: [path]
+      idempotent: true
+      side_effects: true
+      requires_confirm: true
+      timeout_ms: 99
+""",
+        "def f(input, ctx): ...\ndef g(input, ctx): ...\n",
+    )
+    async with project.hive() as hive:
+        f, g = (hive.catalog.current.tools[name].meta for name in ("one.f", "one.g"))
+    assert (f.risk, f.capability_level, f.timeout_ms) == ("unsafe", "L2", 30_000)
+    assert (g.risk, g.capability_level, g.timeout_ms) == ("safe", "L0", 99)
+    assert (dict(g.effects), g.sinks) == ({"path": "fs.read"}, ("path",))
+    assert g.idempotent
+    assert g.side_effects
+    assert g.requires_confirm
+
+
+async def test_a_task_type_of_a_bounded_skill_reaches_what_its_handlers_declare(project):
+    project.zodiac()
+    project.jung(
+        asking("await ctx.call('calculate', {'date': 'd'})"),
+        'permissions: ["fs.read:${workspace}/**"]\n'
+        "tasks: {go: {steps: [{name: one, tool: jung.ask}], output: '${steps.one.output}'}}",
+    )
+    async with project.hive() as hive:
+        run = await hive.run(task="jung.go")
+        assert (run["status"], run["output"]["chart"]) == ("succeeded", "chart of d")
+        report = await hive.replay(run["run_id"])
+        assert report.ok
+        assert report.complete
+
+
+async def test_a_plugin_tool_that_a_handler_calls_is_not_held_to_the_skills_contract(project):
+    """What it calls in turn is its own affair, within the skill's rights."""
+    from tests.harness import Provider, text
+
+    async def outer(_input, ctx):
+        return text(structured=await ctx.call("demo.inner", {}))
+
+    async def inner(_input, ctx):
+        return text(structured={"who": str(ctx.principal)})
+
+    provider = Provider().offer("demo.outer", outer).offer("demo.inner", inner)
+    project.zodiac()
+    project.jung(
+        "async def ask(input, ctx):\n    return [await ctx.call('demo.outer'), "
+        "await ctx.call('demo.inner')]",
+        'requires: {tools: [demo.outer]}\npermissions: ["tool.call:demo.*"]',
+    )
+    async with project.hive() as hive, hive.session() as session:
+        await hive.catalog.add(provider)
+        allowed, refused = await session.call("jung.ask", {})
+    assert allowed == {"who": "skill:jung"}
+    assert refused["error"] == "tool_not_imported"
+
+
+async def test_a_provider_that_comes_later_takes_its_own_name_back(project):
+    from tests.harness import Provider, echo
+
+    project.zodiac()
+    project.jung(
+        "async def ask(input, ctx):\n    return await ctx.call('calculate', {'date': 'd'})"
+    )
+    async with project.hive() as hive, hive.session() as session:
+        await hive.catalog.add(Provider("zz").offer("zodiac.calculate", echo))
+        tool = hive.catalog.current.tools["zodiac.calculate"]
+        assert tool.meta.provider_id == "zz"
+        (shadow,) = hive.catalog.current.shadowed
+        assert "a skill never takes" in shadow.reason
+        assert (await session.call("jung.ask", {}))["error"] == "tool_not_imported"
+
+
+async def test_what_a_skill_calls_may_call_what_its_own_contract_names(project):
+    """Down the chain, although the first caller names only the first link."""
+    project.zodiac("""
+async def calculate(input, ctx):
+    return {"chart": await ctx.call("peek")}
+
+async def peek(input, ctx):
+    return await ctx.read("skills.zodiac.x")
+""")
+    project.jung(asking("await ctx.call('calculate', {'date': 'd'})"))
+    project.skill(
+        "top",
+        "id: top\nexports: {api_version: '1.0', tools: [ask]}\n"
+        "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
+        asking("await ctx.call('jung.ask')"),
+    )
+    assert await project.value("top.ask") == {"chart": ""}
+
+
+async def test_a_plugins_tool_keeps_values_of_its_own(project):
+    from tests.harness import Provider, text
+
+    async def count(_input, ctx):
+        before = await ctx.store.get("n", 0)
+        await ctx.store.put("n", before + 1)
+        return text(structured={"n": before + 1, "keys": await ctx.store.keys()})
+
+    project.zodiac()
+    for number in (1, 2):
+        async with project.hive() as hive, hive.session() as session:
+            await hive.catalog.add(Provider("demo").offer("demo.count", count))
+            assert await session.call("demo.count", {}) == {"n": number, "keys": ["n"]}
+
+
+async def test_a_handler_sees_the_users_profile(project):
+    project.zodiac()
+    project.jung(asking("ctx.profile['identity']['birth_info']"))
+    config = project.root.parent / "config" / "clawhive" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[user.profile.identity.birth_info]\ndate = 1990-05-01\nplace = 'Bonn'\n")
+    assert await project.value("jung.ask") == {"date": "1990-05-01", "place": "Bonn"}

@@ -1,0 +1,143 @@
+"""Exported tools and their handlers, as `skills check` and every start find them."""
+
+import pytest
+
+EXPORTS = "exports: {api_version: '1.0', tools: [calculate]}\n"
+
+
+def found(place, name="one"):
+    return [(each.code, each.severity, each.place) for each in place.own()[name].findings]
+
+
+@pytest.mark.parametrize(
+    "handlers",
+    [
+        "def calculate(input, ctx): ...",
+        "async def calculate(input, ctx, more=None): ...",
+        "def calculate(*all): ...",
+        "def calculate(input, /, *rest, key=1): ...",
+        "def _make(): ...\ncalculate = _make()",
+        "try:\n    import x\nexcept ImportError:\n    def calculate(input, ctx): ...",
+        "if True:\n    pass\nelse:\n    async def calculate(input, ctx): ...",
+    ],
+)
+def test_a_function_of_the_tools_name_is_its_handler(place, handlers):
+    place.skill("one", EXPORTS, handlers=handlers)
+    assert found(place) == []
+    assert place.own()["one"].skill.handlers == handlers
+
+
+def test_a_tool_with_a_hyphen_is_served_by_a_function_with_an_underscore(place):
+    place.skill(
+        "one",
+        "exports: {api_version: '1.0', tools: [read-chart]}\n",
+        handlers="def read_chart(input, ctx): ...",
+    )
+    assert found(place) == []
+
+
+@pytest.mark.parametrize(
+    ("handlers", "code", "at", "fix"),
+    [
+        ("def calculat(input, ctx): ...", "CH0509", "clawhive.yaml:1:39",
+         "did you mean `calculat`?"),
+        ("", "CH0509", "clawhive.yaml:1:39", "async def calculate(input, ctx): ..."),
+        ("class A:\n    def calculate(input, ctx): ...", "CH0509", "clawhive.yaml:1:39", ""),
+        ("def calculate(ctx): ...", "CH0512", "handlers.py:1:1", "calculate(input, ctx)"),
+        ("\n\nasync def calculate(a, b, c): ...", "CH0512", "handlers.py:3:1", ""),
+        ("def calculate(a, b, *, c): ...", "CH0512", "handlers.py:1:1", ""),
+        ("def calculate(input, ctx):\n  return (", "CH0511", "handlers.py:2:10", ""),
+        ("def calculate(input, ctx): 'a\0b'", "CH0511", "handlers.py:1:1", ""),
+    ],
+)  # fmt: skip
+def test_a_missing_or_broken_handler_is_an_error_at_its_place(place, handlers, code, at, fix):
+    place.skill("one", EXPORTS, handlers=handlers)
+    assert found(place) == [(code, "error", f"skills/one/{at}")]
+    entry = place.own()["one"]
+    assert entry.state == "invalid"
+    assert fix in str(entry.findings[0].fix)
+
+
+def test_handlers_are_never_run_to_find_them(place):
+    place.skill("one", EXPORTS, handlers="raise SystemExit\ndef calculate(input, ctx): ...")
+    assert found(place) == []
+
+
+def test_exports_without_a_handlers_file_are_an_error(place):
+    place.skill("one", EXPORTS).with_name("handlers.py").unlink()
+    assert found(place) == [("CH0509", "error", "skills/one/clawhive.yaml:1:39")]
+
+
+def test_a_handlers_file_that_is_no_text_is_an_error(place):
+    place.skill("one", EXPORTS).with_name("handlers.py").write_bytes(b"\xff")
+    assert found(place)[0][:2] == ("CH0001", "error")
+
+
+def test_a_manifest_alone_can_export_nothing(place):
+    place.write("skills/one.yaml", EXPORTS)
+    place.write("skills/handlers.py", "def calculate(input, ctx): ...")
+    assert found(place) == [("CH0509", "error", "skills/one.yaml:1:39")]
+
+
+def test_a_skill_without_exports_may_have_any_handlers_file(place):
+    place.skill("one", "version: '1'\n", handlers="this is (no Python")
+    assert found(place) == []
+    assert place.own()["one"].skill.handlers is None
+
+
+FULL = """\
+exports:
+  api_version: "1.0"
+  tools:
+    - name: t
+      input_schema: {type: object, properties: {path: {type: string}}}
+      capability_level: L1
+      risk: guarded
+      effects: {path: [fs.read, "fs.write:{}/**"], "": "net.http:api.example.com/**"}
+      sinks: [path]
+      requires_confirm: true
+      side_effects: true
+      idempotent: true
+      timeout_ms: 500
+"""
+
+
+def test_all_that_a_tool_says_of_its_calls_is_read(place):
+    place.skill("one", FULL)
+    assert found(place) == []
+    facts = place.own()["one"].skill.exports.tools[0].facts
+    assert (facts.level, facts.risk, facts.sinks, facts.timeout_ms) == (
+        "L1", "guarded", ("path",), 500,
+    )  # fmt: skip
+    assert dict(facts.effects) == {
+        "path": ("fs.read", "fs.write:{}/**"),
+        "": "net.http:api.example.com/**",
+    }
+    assert (facts.requires_confirm, facts.side_effects, facts.idempotent) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fix"),
+    [
+        ("L1", "L9", 6, "use one of L0, L1, L2"),
+        ("risk: guarded", "risk: harmless", 7, "use one of safe, guarded, unsafe, unknown"),
+        ("fs.read,", "fs.raed,", 8, "did you mean `fs.read`?"),
+        ("{path: [fs", "{paht: [fs", 8, "did you mean `path`?"),
+        ('"net.http:api.example.com/**"', "net.http", 8, 'add it, such as "net.http:**"'),
+        ('"net.http:api.example.com/**"', "[1]", 8, "put it in quotes"),
+        ("sinks: [path]", "sinks: [url]", 9, "there are: path"),
+        ("sinks: [path]", "sinks: path", 9, None),
+        ("requires_confirm: true", "requires_confirm: 'yes'", 10, "write it without quotes"),
+        ("idempotent: true", "idempotent: 1", 12, "write it without quotes"),
+        ("500", "0", 13, None),
+        ("500", "1.5", 13, None),
+        ("500", "true", 13, None),
+        ("500", "99999999", 13, None),
+        ("timeout_ms", "timeout", 13, "did you mean `timeout_ms`?"),
+    ],
+)
+def test_a_bad_value_is_found_at_its_place(place, old, new, line, fix):
+    place.skill("one", FULL.replace(old, new))
+    (finding, *_) = place.own()["one"].findings
+    assert (finding.severity, finding.line) == ("error", line)
+    assert fix is None or fix in str(finding.fix)
