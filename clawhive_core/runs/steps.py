@@ -52,12 +52,18 @@ class PlanRunner:
     principal: Principal
     task: Task
     plan: Plan
+    parallel: int = PARALLEL_STEPS
+    """How many steps run at the same time."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
+    _needs: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
+    _shown: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What references to steps see; it grows as steps end."""
 
     async def execute(self) -> None:
         """Run every step to its end; results and errors are in `results`."""
+        self._needs = {step.name: needs_of(step) for step in self.plan.steps}
         ended = {step.name: anyio.Event() for step in self.plan.steps}
-        limiter = anyio.Semaphore(PARALLEL_STEPS)
+        limiter = anyio.Semaphore(self.parallel)
         await side_by_side(
             partial(self._when_ready, step, ordinal, ended, limiter)
             for ordinal, step in enumerate(self.plan.steps)
@@ -70,16 +76,18 @@ class PlanRunner:
         ended: Mapping[str, anyio.Event],
         limiter: anyio.Semaphore,
     ) -> None:
-        for name in sorted(needs_of(step)):
+        for name in sorted(self._needs[step.name]):
             await ended[name].wait()
         async with limiter:
-            self.results[step.name] = await self._step(step, ordinal)
+            result = self.results[step.name] = await self._step(step, ordinal)
+        self._shown[step.name] = result.to_value()
         ended[step.name].set()
 
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
-        if any(self.results[name].status == WAITING for name in needs_of(step)):
+        needed = [self.results[name].status for name in self._needs[step.name]]
+        if WAITING in needed:
             return StepResult(WAITING)  # not decided yet, so nothing to record
-        failed = [name for name in needs_of(step) if self.results[name].status != "succeeded"]
+        failed = [status for status in needed if status != "succeeded"]
         if failed and step.when != ALWAYS:
             return self._without_call(step, ordinal, "skipped", None)
         try:
@@ -156,10 +164,7 @@ class PlanRunner:
         return any(result.status == WAITING for result in self.results.values())
 
     def _values(self) -> dict[str, Any]:
-        return {
-            "input": self.task.input,
-            "steps": {name: result.to_value() for name, result in self.results.items()},
-        }
+        return {"input": self.task.input, "steps": self._shown}
 
     def output(self) -> Any:
         """Return the task's output, None where its references name nothing (a failed run)."""
