@@ -13,7 +13,7 @@ import anyio
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.results import error_of
-from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
@@ -79,9 +79,17 @@ class PlanRunner:
         for name in sorted(self._needs[step.name]):
             await ended[name].wait()
         async with limiter:
+            self._tell(step, step.name)
             result = self.results[step.name] = await self._step(step, ordinal)
         self._shown[step.name] = result.to_value()
+        self._tell(step, "")
         ended[step.name].set()
+
+    def _tell(self, step: PlannedStep, text: str) -> None:
+        """Let listeners know that a step begins, or by an empty text that one has ended."""
+        step_id = f"{self.run.run_id}/{step.name}"
+        done, total = len(self._shown), len(self.plan.steps)
+        self.run.signal(Signal("step", step_id, step.tool, done=done, total=total, text=text))
 
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
         needed = [self.results[name].status for name in self._needs[step.name]]
@@ -109,7 +117,10 @@ class PlanRunner:
                 place=f"steps.{step.name}.for_each",
             )
         results: list[StepResult] = []
+        total = len(cast("list[Any]", items))
         for index, item in enumerate(cast("list[Any]", items)):
+            step_id = f"{self.run.run_id}/{step.name}"
+            self.run.signal(Signal("progress", step_id, step.tool, done=index, total=total))
             values = {**self._values(), "item": item}
             results.append(await self._call(step, ordinal, values, f".{index}"))
         return _joined(results)
