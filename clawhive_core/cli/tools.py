@@ -125,6 +125,8 @@ def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
         )
     else:
         _print_result(outcome)
+        for artifact in outcome.artifacts:
+            note(f"  {artifact.path}  {artifact.bytes} bytes")
         note(f"clawhive runs show {short(run_id)}")
     return 1 if outcome.is_error else 0
 

@@ -10,11 +10,14 @@ from typing import Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
+from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import Artifact
 from clawhive_core.protocols.context import Store, Stream
 
 _KEPT_OUTPUT = 64 * 1024
@@ -24,7 +27,9 @@ _MAX_SIGNALS = 10_000
 class Services(Protocol):
     """What the executor lends to a tool."""
 
-    async def call_nested(self, context: ToolContext, name: str, input: Mapping[str, Any]) -> Any:
+    async def call_nested(
+        self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
+    ) -> Outcome:
         """Call another tool on this call's behalf."""
         ...
 
@@ -54,6 +59,10 @@ class ToolContext:
     services: Services
     namespace: str
     nested: int = 0
+    nested_scope: CallScope | None = None
+    """What nested calls start from, where they may do less than this one."""
+    left: list[Artifact] = field(default_factory=list[Artifact])
+    """What nested calls left behind: it belongs to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
     signals: int = 0
 
@@ -138,7 +147,12 @@ class ToolContext:
 
     async def call(self, name: str, input: Mapping[str, Any]) -> Any:
         """Call another tool through the executor."""
-        return await self.services.call_nested(self, name, input)
+        outcome = await self.invoke(name, input)
+        return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value
+
+    async def invoke(self, name: str, input: Mapping[str, Any], label: str = "") -> Outcome:
+        """Call another tool and return the whole result or refusal, under a plan's name for it."""
+        return await self.services.call_nested(self, name, input, label)
 
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model under the run's rights, budget and log."""

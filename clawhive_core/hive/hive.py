@@ -49,6 +49,7 @@ from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
+from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.load import load_skills
 
@@ -288,6 +289,7 @@ class Hive:
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
         self.tools.open()
+        await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
         return ()
