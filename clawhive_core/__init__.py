@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.planner import PlanContext, Planner
     from clawhive_core.protocols.provider import ToolProvider
     from clawhive_core.protocols.sandbox import (
+        HandlerCall,
+        HandlerEngine,
+        HandlerOutcome,
+        Host,
         Limit,
         SandboxCommand,
         SandboxEngine,
@@ -73,6 +77,10 @@ _HOMES = {
     "protocols.planner": ("PlanContext", "Planner"),
     "protocols.provider": ("ToolProvider",),
     "protocols.sandbox": (
+        "HandlerCall",
+        "HandlerEngine",
+        "HandlerOutcome",
+        "Host",
         "Limit",
         "SandboxCommand",
         "SandboxEngine",
@@ -95,8 +103,12 @@ __all__ = [
     "Embedder",
     "Entry",
     "Event",
+    "HandlerCall",
+    "HandlerEngine",
+    "HandlerOutcome",
     "Hive",
     "HookContext",
+    "Host",
     "InvokeContext",
     "Limit",
     "LlmAdapter",

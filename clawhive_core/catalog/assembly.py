@@ -11,6 +11,7 @@ from clawhive_core.catalog.catalog import Catalog, Dropped, Shadow, Tool
 from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.names import problem_of
 from clawhive_core.config.config import Config
+from clawhive_core.model.tools import ToolMeta
 
 DEFAULT_ORDER = ("builtin", "web", "sandbox", "mcp_*", "stub")
 _LAST = "stub"
@@ -79,19 +80,27 @@ def position(provider_id: str, order: Sequence[str]) -> tuple[int, str]:
 
 def _rank(tool: Tool, preferences: Preferences) -> tuple[object, ...]:
     meta = tool.meta
+    skill = _is_of_skill(meta)
     unpinned = preferences.pins.get(meta.name) != meta.provider_id
     place = position(meta.provider_id, preferences.order)
     # One provider may list a name twice: then its content decides, never the order of listing.
     content = (meta.contract_hash, meta.text_hash, repr(meta))
     if preferences.conflict == "safest":
-        return (unpinned, _RISKS.index(meta.risk), meta.capability_level, place, content)
-    return (unpinned, place, content)
+        return (skill, unpinned, _RISKS.index(meta.risk), meta.capability_level, place, content)
+    return (skill, unpinned, place, content)
+
+
+def _is_of_skill(meta: ToolMeta) -> bool:
+    """Whether a skill offers a tool: it never takes another provider's."""
+    return meta.provider_id.startswith("skill_")
 
 
 def _why(winner: Tool, loser: Tool, preferences: Preferences) -> str:
     mine, other = winner.meta, loser.meta
     if mine.provider_id == other.provider_id:
         return f"`{mine.provider_id}` offers the name twice"
+    if _is_of_skill(other) and not _is_of_skill(mine):
+        return f"a skill never takes a provider's tool, and `{mine.provider_id}` offers it"
     if preferences.pins.get(mine.name) == mine.provider_id:
         return f"pinned to `{mine.provider_id}`"
     if preferences.conflict == "safest" and (mine.risk, mine.capability_level) != (

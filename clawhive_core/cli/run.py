@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clawhive_core.execution.scope import Signal
     from clawhive_core.runs.orchestrator import RunRequest
 
+_CARD_WIDTH = 500
 EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
 
 
@@ -91,12 +92,15 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def relay(line: ProgressLine) -> Callable[[Signal], None]:
-    """Show at once what a program says on its stderr; its stdout is the task's to use."""
+    """Show at once cards, and what a program says on its stderr; its stdout is the task's."""
     from codecs import getincrementaldecoder
 
     decoder = getincrementaldecoder("utf-8")("replace")
 
     def show(signal: Signal) -> None:
+        if signal.card is not None:
+            with line.hidden():
+                _print_card(signal.card)
         if signal.kind != "output" or signal.stream != "stderr":
             line.take(signal)
             return
@@ -104,6 +108,17 @@ def relay(line: ProgressLine) -> Callable[[Signal], None]:
         line.write("".join(c if c.isprintable() or c in "\n\t" else "�" for c in text))
 
     return show
+
+
+def _print_card(card: Mapping[str, Any]) -> None:
+    """Print a card plainly; what it holds must not steer the terminal."""
+    from clawhive_core.diagnostics.outputs import printable
+    from clawhive_core.model.canonical import canonical_text, preview
+
+    note(f"[{printable(card['card_type'])}]")
+    for name, value in card.get("data", {}).items():
+        text = value if isinstance(value, str) else canonical_text(value)
+        note(f"  {printable(name)}: {printable(preview(text, _CARD_WIDTH))}")
 
 
 def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None:

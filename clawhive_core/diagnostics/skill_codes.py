@@ -227,6 +227,26 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Mend the schema at the place.",
     ),
     Explanation(
+        "CH0509",
+        "An exported tool has no handler",
+        "What executes an exported tool is the function of its name in `handlers.py` beside the "
+        f"manifest, each `-` of the name as `_`. {_LEFT_OUT}",
+        "Write `async def NAME(input, ctx): ...` in handlers.py, or export the tool no more.",
+    ),
+    Explanation(
+        "CH0511",
+        "The handlers cannot be parsed",
+        f"`handlers.py` is no Python; the place is the parser's. Nothing of it ran. {_LEFT_OUT}",
+        "Mend the file at the place.",
+    ),
+    Explanation(
+        "CH0512",
+        "A handler takes other arguments",
+        "A handler is called with two arguments by position: the tool's input, and the context "
+        f"that its calls, its store and its cards go through. {_LEFT_OUT}",
+        "Write `def NAME(input, ctx)` or `async def NAME(input, ctx)`.",
+    ),
+    Explanation(
         "CH0601",
         "The imported skill does not exist",
         f"`from` names a skill that is not in the search path. {_LEFT_OUT}",

@@ -74,6 +74,13 @@ TOOL_ERRORS: tuple[Explanation, ...] = (
         "Set it as the message says, most often with `export NAME=...`.",
     ),
     Explanation(
+        "holds_secret",
+        "The value holds a secret",
+        "A tool or skill keeps its values in the log, and no secret that ClawHive handed out goes "
+        "there: what would be read again later is not what was to be kept.",
+        "Keep the name of the secret, and ask for the secret where it is used.",
+    ),
+    Explanation(
         "program_failed",
         "The program ended with an error",
         "The code ran in the sandbox and ended with an exit code other than 0. Its output and "

@@ -21,6 +21,8 @@ GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
+STORE_PUT = "store.put"
+STORE_DELETE = "store.delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,27 @@ _KINDS = (
         1,
         "a replay ended; status succeeded or failed",
         {"mode": "exact, model, tools or policy", "difference": "the first difference, or null"},
+    ),
+    Kind(
+        STORE_PUT,
+        1,
+        "a tool or a skill kept a value",
+        {
+            "user_id": "whose value it is",
+            "namespace": "the provider, `skill_` and the id for a skill",
+            "key": "the value's name",
+            "value": "the value (blob)",
+        },
+    ),
+    Kind(
+        STORE_DELETE,
+        1,
+        "a tool or a skill forgot a value",
+        {
+            "user_id": "whose value it is",
+            "namespace": "the provider, `skill_` and the id for a skill",
+            "key": "the value's name",
+        },
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,12 +12,13 @@ from clawhive_core.capabilities import Capability, matches, parse, path_capabili
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.pending import idempotency_key
-from clawhive_core.execution.scope import CallScope, Signal
+from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact
+from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.context import Store, Stream
 
 _KEPT_OUTPUT = 64 * 1024
@@ -41,7 +42,7 @@ class Services(Protocol):
         """Keep a value out of the log from now on."""
         ...
 
-    def store_for(self, namespace: str) -> Store:
+    def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""
         ...
 
@@ -58,9 +59,9 @@ class ToolContext:
     deadline: float
     services: Services
     namespace: str
+    reach: Reach | None = None
+    """What it may call, where it acts as a skill."""
     nested: int = 0
-    nested_scope: CallScope | None = None
-    """What nested calls start from, where they may do less than this one."""
     left: list[Artifact] = field(default_factory=list[Artifact])
     """What nested calls left behind: it belongs to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
@@ -135,7 +136,17 @@ class ToolContext:
     @property
     def store(self) -> Store:
         """The tool's own namespace."""
-        return self.services.store_for(self.namespace)
+        return self.services.store_for(self.scope, self.namespace)
+
+    def within(self, rules: Rules) -> None:
+        """Make further calls with no more rights than these."""
+        self.scope = replace(self.scope, run=replace(self.scope.run, rules=rules))
+
+    def act_as(self, principal: Principal, rules: Rules, reach: Reach) -> None:
+        """Make further calls as a skill: under its own name, within its rights and its reach."""
+        self.within(rules)
+        self.scope = replace(self.scope, principal=principal)
+        self.reach = reach
 
     def end(self) -> None:
         """Let no further call begin on behalf of this one."""
@@ -153,6 +164,26 @@ class ToolContext:
     async def invoke(self, name: str, input: Mapping[str, Any], label: str = "") -> Outcome:
         """Call another tool and return the whole result or refusal, under a plan's name for it."""
         return await self.services.call_nested(self, name, input, label)
+
+    async def read(self, path: str) -> Any:
+        """Return what the skill saved under a path, None where it saved nothing."""
+        return (await self._core("read", {"path": path})).get("data")
+
+    async def save(self, path: str, data: Any) -> None:
+        """Save a JSON value below the skill's own namespace."""
+        await self._core("save", {"path": path, "data": data})
+
+    async def show(self, card_type: str, data: Mapping[str, Any] | None = None) -> None:
+        """Show the user a card."""
+        given: Mapping[str, Any] = {} if data is None else data
+        await self._core("show", {"type": "card", "card_type": card_type, "data": given})
+
+    async def _core(self, name: str, input: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool of the core, where nothing but its value will do."""
+        answer = await self.call(name, input)
+        if "error" in answer:
+            raise ToolError(answer["message"], code=answer["error"])
+        return answer
 
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model under the run's rights, budget and log."""
@@ -182,6 +213,10 @@ class ToolContext:
         kept += data
         del kept[:-_KEPT_OUTPUT]
         self._signal(Signal("output", self.step_id, self.tool, stream=stream, data=data))
+
+    def card(self, card: Mapping[str, Any]) -> None:
+        """Give listeners a card at once."""
+        self._signal(Signal("show", self.step_id, self.tool, card=card))
 
     def _signal(self, signal: Signal) -> None:
         self.signals += 1

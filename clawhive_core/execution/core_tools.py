@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import ToolError
+from clawhive_core.execution.scope import CORE as PROVIDER_ID
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
-
-PROVIDER_ID = "core"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from clawhive_core.execution.refusals import (
     approval_required,
     denied,
     not_found,
+    not_imported,
     refuse,
     unapproved,
 )
@@ -84,7 +85,8 @@ class Wiring:
     healthy: Callable[[], str | None]
     """Why effects must stop (a required audit sink failed), or None."""
     models: Completer | None = None
-    stores: Callable[[str], Store] | None = None
+    stores: Callable[[CallScope, str], Store] | None = None
+    """The values of a namespace, for the user of a call."""
     redact: Callable[[str], None] = lambda _: None
     approvals: Approvals | None = None
     """Who asks people; without it, what must be asked is refused."""
@@ -140,6 +142,9 @@ class Executor:
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
         pending.tool = catalog.current.find(call.name)
+        reach = pending.scope.reach
+        if reach is not None and not reach.allows(call.name, pending.meta):
+            raise not_imported(pending, reach.skill_id)
         if pending.tool is None:
             raise not_found(call.name, catalog.current.tools)
         if call.catalog_revision in {None, catalog.current.revision}:
@@ -335,7 +340,7 @@ class Executor:
         context.nested += 1
         call_id = f"{context.tool_call_id}>{context.nested}"
         scope = replace(
-            context.nested_scope or context.scope,
+            context.scope,
             step_id=f"{context.invocation_id}>{context.nested}",
             label=label,
             attempt=1,
@@ -343,6 +348,7 @@ class Executor:
             parent_invocation_id=context.invocation_id,
             deadline=context.deadline,
             approved=None,
+            reach=context.reach,
         )
         outcome = await self.invoke(ToolCall(call_id, name, input), scope)
         if isinstance(outcome, ToolResult):
@@ -360,11 +366,11 @@ class Executor:
         """Keep a value out of the log from now on."""
         self._wiring.redact(secret)
 
-    def store_for(self, namespace: str) -> Store:
+    def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""
         if self._wiring.stores is None:
             raise ToolError("this executor keeps no values", code="storage_failed")
-        return self._wiring.stores(namespace)
+        return self._wiring.stores(scope, namespace)
 
 
 def _tool(pending: PendingCall) -> Any:

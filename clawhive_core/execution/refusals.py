@@ -36,6 +36,20 @@ def not_found(name: str, names: Iterable[str]) -> Refused:
     )
 
 
+def not_imported(pending: PendingCall, skill_id: str) -> Refused:
+    """A skill's handler calls what its contract does not declare."""
+    name, meta = pending.call.name, pending.meta
+    skill, _, tool = name.rpartition(".")
+    hint = f"requires: {{tools: [{name}]}}"
+    if meta is not None and meta.provider_id == f"skill_{skill}":
+        hint = f"imports: [{{from: {skill}, tools: [{tool}]}}]"
+    return refuse(
+        "tool_not_imported",
+        f"the skill `{skill_id}` does not import `{name}`",
+        {"action": "import", "hint": f"the contract of `{skill_id}` must declare {hint}"},
+    )
+
+
 def denied(pending: PendingCall) -> Refused:
     """Policy denies; where a grant would help, the command that gives it."""
     decision, name = pending.decision, pending.call.name

@@ -14,7 +14,7 @@ _TAIL = 4_000
 _ESCAPED = 6
 """Bytes of JSON that the worst character takes."""
 
-_LIMIT_TEXT = {
+LIMIT_TEXT = {
     "wall": "it ran longer than {0.wall_ms} ms",
     "memory": "it used more than {0.memory_bytes} bytes of memory",
     "stdout": "it printed more than {0.stdout_bytes} bytes",
@@ -24,6 +24,7 @@ _LIMIT_TEXT = {
     "tool_calls": "it called tools more than {0.tool_calls} times",
     "cancel": "it was cancelled",
 }
+"""What a limit says, to be filled with the limits."""
 
 
 def result_of(
@@ -65,7 +66,7 @@ def shown_stream(data: bytes) -> tuple[str, bool]:
 
 def _error(outcome: SandboxOutcome, stderr: str, limits: SandboxLimits) -> dict[str, Any] | None:
     if outcome.killed_by is not None:
-        why = _LIMIT_TEXT[outcome.killed_by].format(limits)
+        why = LIMIT_TEXT[outcome.killed_by].format(limits)
         return {
             "code": "limit_reached",
             "message": f"the program was stopped: {why}",

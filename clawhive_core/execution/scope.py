@@ -8,11 +8,15 @@ from typing import Any, Literal
 
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.rules import Rules
 
 ApproveMode = Literal["ask", "park", "deny"]
 """What happens with a call that a person must answer: somebody is asked here, the run waits for an
 answer from elsewhere, or the call is refused."""
+
+CORE = "core"
+"""The provider of the core's own tools, which every principal may call."""
 
 Ask = Callable[[Approval], Awaitable[None]]
 """Shows an approval to a person and resolves it; one that returns without doing so lets the run
@@ -23,7 +27,7 @@ park."""
 class Signal:
     """Something a running call lets its listeners know at once; not part of the log."""
 
-    kind: Literal["progress", "output", "step"]
+    kind: Literal["progress", "output", "show", "step"]
     """A step tells how many of its run's have ended, and by `text` that it begins."""
     step_id: str
     tool: str
@@ -32,6 +36,35 @@ class Signal:
     done: float = 0
     total: float | None = None
     text: str = ""
+    card: Mapping[str, Any] | None = None
+    """What is shown: `type`, `card_type` and `data`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The tools that a skill's handler may call, beside those of the core."""
+
+    skill_id: str
+    tools: Mapping[str, str | None]
+    """Canonical name or alias to the provider that must serve it; None for any."""
+
+    def resolve(self, name: str) -> str:
+        """Return the name that a bare one stands for: an own tool, else an imported one."""
+        if "." in name:
+            return name
+        own = f"{self.skill_id}.{name}"
+        if own in self.tools:
+            return own
+        return next((each for each in self.tools if each.rpartition(".")[2] == name), name)
+
+    def allows(self, name: str, meta: ToolMeta | None) -> bool:
+        """Whether a call by `name`, of the tool that it names where there is one, is declared."""
+        if meta is None:
+            return name in self.tools
+        names = (name, meta.name, *meta.aliases)
+        return meta.provider_id == CORE or any(
+            each in self.tools and self.tools[each] in {None, meta.provider_id} for each in names
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +107,8 @@ class CallScope:
     """On the monotonic clock, in seconds; a nested call never outlives its parent."""
     approved: str | None = None
     """The approval that an unfinished attempt of this very call used: it counts once more."""
+    reach: Reach | None = None
+    """What the caller may call, where it is a skill's handler; None for everything."""
 
     @property
     def invocation_id(self) -> str:

@@ -16,18 +16,22 @@ from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
-from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.events.log import EventLog
+from clawhive_core.execution import own_values
 from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
+from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.store import ValueStore
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
@@ -288,11 +292,23 @@ class Hive:
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
+        await self._add_skills()
         self.tools.open()
         await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return ()
+        return own_values.TOOLS
+
+    async def _add_skills(self) -> None:
+        """Add the exported tools of skills; none takes the name of what is there."""
+        names = {name.partition(".")[0] for name in self.catalog.current.tools}
+        taken = RESERVED | names | {record.id for record in self.plugins.records()}
+        boxes = HandlerBoxes(
+            lambda: self._contributed.values("clawhive_sandboxes"), _sandbox_limits(self.config)
+        )
+        providers, notes = skill_providers(self.skills, boxes, taken)
+        self.notes += notes
+        await self.catalog.add(*providers)
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -308,6 +324,7 @@ class Hive:
             self._contributed.checks,
             self._sinks.problem,
             self.models,
+            stores=lambda scope, namespace: ValueStore(self.log, scope, namespace),
             redact=self.log.redactor.add,
             approvals=Approvals(self.approvals),
         )
@@ -337,8 +354,12 @@ def _executor_limits(config: Config) -> ExecutorLimits:
 
 
 def _broker(config: Config, engines: Sequence[SandboxEngine]) -> SandboxBroker:
-    limits = SandboxLimits(
-        **{name: config.get(f"sandbox.{name}") for name in SandboxLimits.__dataclass_fields__}
-    )
+    limits = _sandbox_limits(config)
     folder = config.root / config.get("sandbox.workspace")
     return SandboxBroker(lambda: engines, config.get("sandbox.commands"), limits, folder)
+
+
+def _sandbox_limits(config: Config) -> SandboxLimits:
+    return SandboxLimits(
+        **{name: config.get(f"sandbox.{name}") for name in SandboxLimits.__dataclass_fields__}
+    )

@@ -10,17 +10,19 @@ import anyio
 
 from clawhive_core.config.config import Config
 from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.execution import store
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.policy import approvals, ledger
 from clawhive_core.runs import schema as runs_schema
 
-SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA)
+SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA, store.SCHEMA)
 
 
 def open_log(config: Config) -> EventLog:
     """Open a project's log with the tables of every room."""
     projections: dict[str, Any] = {}
-    for room in (runs_schema.PROJECTIONS, ledger.PROJECTIONS, approvals.PROJECTIONS):
+    rooms = (runs_schema, ledger, approvals, store)
+    for room in (each.PROJECTIONS for each in rooms):
         for kind, applied in room.items():
             projections[kind] = (*projections.get(kind, ()), *applied)
     merged: Projections = projections

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from clawhive_core.capabilities import Capability, matches, overlaps, parse
+from clawhive_core.capabilities import Capability, matches, meet, overlaps, parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.policy.protected import as_rules, is_own, is_sensitive
 from clawhive_core.protocols.check import Verdict
@@ -49,6 +49,7 @@ class Rules:
         self.asks = tuple(asks)
         self._grants: dict[str, list[tuple[Capability, CapabilityGrant]]] = {}
         self._next_end: str | None = None
+        self._bounded: dict[tuple[str, ...], Rules] = {}
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
         self.extend(grants)
@@ -63,6 +64,22 @@ class Rules:
             self._grants.setdefault(pattern.verb, []).append((pattern, grant))
         ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
+        for bounds, rules in self._bounded.items():
+            rules.extend(_cut(new, bounds))
+
+    def bounded(self, bounds: Sequence[str]) -> Rules:
+        """Return rules that allow no more than these and no more than `bounds`.
+
+        The grants keep their ids. Equal bounds give the same rules, which later grants of these
+        reach too.
+
+        Args:
+            bounds: Canonical patterns; what none of them covers is denied.
+        """
+        key = tuple(bounds)
+        if key not in self._bounded:
+            self._bounded[key] = Rules(_cut(self.grants, key), self.denies, self.asks)
+        return self._bounded[key]
 
     def expire(self, now: str) -> None:
         """Let the grants whose time is over count no longer.
@@ -110,6 +127,16 @@ class Rules:
         allow = sum(1 for grant in self.grants if grant.mode == "allow")
         ask = len(self.grants) - allow + len(self.asks)
         return allow, ask, len(self.denies) + len(as_rules())
+
+
+def _cut(grants: Iterable[CapabilityGrant], bounds: Sequence[str]) -> Iterator[CapabilityGrant]:
+    """Yield what each grant and each bound have in common."""
+    patterns = [parse(bound) for bound in bounds]
+    for grant in grants:
+        given = parse(grant.capability)
+        for pattern in patterns:
+            if (common := meet(given, pattern)) is not None:
+                yield replace(grant, capability=common.text)
 
 
 def _by_verb(patterns: Iterable[str]) -> dict[str, list[Capability]]:

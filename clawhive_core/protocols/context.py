@@ -182,6 +182,32 @@ class InvokeContext(Protocol):
         """
         ...
 
+    async def read(self, path: str) -> Any:
+        """Return what a skill saved under `skills.SKILL.KEY`, None where it saved nothing.
+
+        Short for the core tool `read`; only a skill's handler has something to read.
+
+        Raises:
+            ToolError: It was refused, with the code of the refusal.
+        """
+        ...
+
+    async def save(self, path: str, data: Any) -> None:
+        """Save a JSON value of at most 1 MiB under `skills.SKILL.KEY`; short for `save`.
+
+        Raises:
+            ToolError: As `read`; `too_large`; `holds_secret`.
+        """
+        ...
+
+    async def show(self, card_type: str, data: Mapping[str, Any] | None = None) -> None:
+        """Show the user a card at once; short for the core tool `show`.
+
+        Raises:
+            ToolError: It was refused, with the code of the refusal.
+        """
+        ...
+
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model, under the run's budget, rights and log."""
         ...

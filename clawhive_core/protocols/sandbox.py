@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from clawhive_core.protocols.context import Stream
 
@@ -109,4 +109,73 @@ class SandboxEngine(Protocol):
 
     async def close(self) -> None:
         """Kill every worker."""
+        ...
+
+
+Host = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Answers what a handler asks its `ctx` for: the method's name, its arguments by theirs.
+
+A ToolError becomes a RuntimeError `CODE: message` inside the handler; whatever else it raises ends
+the handler and is raised where the handler was run.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCall:
+    """One call of a skill's handler: `FUNCTION(input, ctx)`, plain or async.
+
+    Its `ctx` has what `facts` holds as attributes and the methods `call(name, input={})`,
+    `read(path)`, `save(path, data)` and `show(card_type, data={})`. Each comes out through a `Host`
+    at once and answers something to await; what nobody awaited is waited for at the end. An
+    awaitable that the function returns is awaited.
+    """
+
+    source: str
+    """The module that defines the function."""
+    script: str
+    """What to call the module in messages."""
+    function: str
+    input: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """JSON values by name, such as `user_id`."""
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    """Of these `memory_bytes`, `stdout_bytes` and `stderr_bytes` count; time is the caller's, who
+    cancels, since a handler that waits for its host uses none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerOutcome:
+    """How a handler ended: by a value, by an exception, or by a limit."""
+
+    value: Any = None
+    """The JSON value that it returned."""
+    error: str | None = None
+    """The exception's type and text."""
+    line: int | None = None
+    """Where in the module it was raised, counted from 1."""
+    not_json: bool = False
+    """Whether the error is that what it returned is no JSON."""
+    killed_by: Limit | None = None
+
+
+@runtime_checkable
+class HandlerEngine(Protocol):
+    """A sandbox engine that also runs the handlers of skills, each in a killable worker."""
+
+    @property
+    def name(self) -> str:
+        """As of `SandboxEngine`."""
+        ...
+
+    async def run_handler(
+        self, call: HandlerCall, host: Host, output: Callable[[Stream, bytes], None]
+    ) -> HandlerOutcome | Unsupported:
+        """Run a handler to its end; on cancellation kill it and re-raise.
+
+        Returns:
+            How it ended; Unsupported where it cannot run here, found before it asked for anything.
+
+        Raises:
+            SandboxUnavailable: The engine cannot start here.
+        """
         ...

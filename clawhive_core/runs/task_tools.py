@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NeedHumanApproval, ToolError
@@ -18,7 +19,6 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResult
-from clawhive_core.policy.boundary import within
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.planner import PlanContext
@@ -84,7 +84,7 @@ class TaskProvider:
         if task_type is None:
             raise ToolError(f"`{self._skill.id}` has no task `{tool_name}`", code="tool_not_found")
         context = cast("ToolContext", ctx)  # the executor makes no other
-        context.nested_scope = replace(context.scope, run=self._bounded(context.scope.run))
+        context.within(self._rules(context.scope.run))
         runner = await self._runner(tool_name, task_type, input, context)
         await runner.execute()
         if runner.waits:
@@ -106,16 +106,20 @@ class TaskProvider:
             _NestedDoor(context), _Unrecorded(), run, context.principal, task, plan, parallel=1
         )
 
-    def _bounded(self, run: RunScope) -> RunScope:
-        """Return the run with no more rights than the skill declares for its tasks."""
+    def _rules(self, run: RunScope) -> Rules:
+        """Return the caller's rules met with what the skill declares for its tasks."""
         if not self._skill.permissions:
-            return run
-        variables = {"workspace": run.root, "run": run.artifacts, "home": str(Path.home())}
+            return run.rules
+        variables = {
+            "workspace": run.root,
+            "run": run.artifacts,
+            "home": os.path.expanduser("~"),  # noqa: PTH111 - never raises, as Path.home may
+        }
         calls = {
             f"tool.call:{step['tool']}" for task in self._tasks.values() for step in task.steps
         }
-        grants = within(run.rules.grants, [*self._skill.permissions, *sorted(calls)], variables)
-        return replace(run, rules=Rules(grants, run.rules.denies, run.rules.asks))
+        permissions = (*self._skill.permissions, *sorted(calls))
+        return run.rules.bounded([normalise(each, variables) for each in permissions])
 
     def _meta(self, name: str, task: TaskType, catalog: Catalog) -> ToolMeta:
         reached = list(self._reached(task, catalog, {name}))

@@ -11,14 +11,13 @@ from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.place import InvalidSkill, KeyPath
 from clawhive_core.skills.schema import schema_problem
 from clawhive_core.skills.skill import ExportedTool, Exports, Import, ImportedTool, Requires
+from clawhive_core.skills.tool_facts import KEYS as FACT_KEYS
+from clawhive_core.skills.tool_facts import read_tool_facts
 
 REQUIRES_KEYS = ("tools", "bins", "env", "os", "python")
 
 _EXPORTS_KEYS = ("api_version", "tools", "contracts", "access", "deprecated", "rate_limit")
-_TOOL_KEYS = (
-    *("name", "description", "input_schema", "output_schema", "capability_level", "risk"),
-    *("side_effects", "requires_confirm", "idempotent", "timeout_ms", "effects", "sinks"),
-)
+_TOOL_KEYS = ("name", "description", "input_schema", "output_schema", *FACT_KEYS)
 _IMPORT_KEYS = ("from", "tools", "min_version")
 _SYSTEMS = {"darwin": "macos", "macos": "macos", "linux": "linux"} | {
     "windows": "windows",
@@ -88,7 +87,8 @@ def _exported_tool(body: Fields, path: KeyPath, value: Any, contracts: Fields) -
         fix = "use letters, digits, `_` and `-`, at most 64 of them"
         raise InvalidSkill(place.finding("CH0502", "error", message, fix))
     schemas = [_schema(fields, key) for key in ("input_schema", "output_schema")]
-    return ExportedTool(name, place, fields.text("description"), *schemas)
+    facts = read_tool_facts(fields)
+    return ExportedTool(name, place, fields.text("description"), *schemas, facts=facts)
 
 
 def _schema(fields: Fields, key: str) -> Mapping[str, Any] | None:

@@ -12,6 +12,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.skills.contract import REQUIRES_KEYS
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder, shown
 from clawhive_core.skills.skill import Skill
@@ -46,6 +47,12 @@ def read_skill(place: Path, source: str) -> ReadSkill:
         place: A folder with SKILL.md or a manifest, or a file `NAME.yaml` or `NAME.json`.
         source: Which part of the search path it comes from.
     """
+    read = _read(place, source)
+    skill, findings = with_handlers(read.skill)
+    return ReadSkill(skill, (*read.findings, *findings))
+
+
+def _read(place: Path, source: str) -> ReadSkill:
     if is_folder(place):
         return _Folder(place, source).read()
     skill = Skill(_slug(place.stem), "0.0.0", place.parent, source, manifest=place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from clawhive_core.model.tools import JsonSchema
+from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
 from clawhive_core.skills.place import Place
 
 State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
@@ -35,6 +35,20 @@ class TaskType:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What an exported tool says of its calls; None and empty where it says nothing."""
+
+    level: Level | None = None
+    risk: Risk | None = None
+    effects: Effects = field(default_factory=dict[str, "str | tuple[str, ...]"])
+    sinks: tuple[str, ...] = ()
+    requires_confirm: bool = False
+    side_effects: bool = False
+    idempotent: bool = False
+    timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedTool:
     """A tool that other skills may import."""
 
@@ -43,6 +57,12 @@ class ExportedTool:
     description: str = ""
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None
+    facts: ToolFacts = ToolFacts()
+
+    @property
+    def function(self) -> str:
+        """The function of `handlers.py` that serves it: its name, each `-` as `_`."""
+        return self.name.replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +137,11 @@ class Skill:
     """The file that holds its contract, None where it has none."""
     frontmatter: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """All keys of the SKILL.md, the unknown ones too."""
+    handlers: str | None = field(default=None, repr=False)
+    """The source of its handlers.py, None where it exports no tools or has none."""
     trusted: bool = False
-    """Whether what it declares is given to the tasks that a user starts by name."""
+    """Whether what it declares is given to the tasks that a user starts by name, and its handlers
+    may run outside of every sandbox engine."""
 
     @property
     def file(self) -> Path:

@@ -1,5 +1,7 @@
 """A project and a user of the test's own, with skills in them."""
 
+import keyword
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +32,12 @@ class Place:
         file.write_text(text, "utf-8")
         return file
 
-    def skill(self, name, manifest="", base="skills"):
+    def skill(self, name, manifest="", base="skills", handlers=None):
+        self.write(f"{base}/{name}/handlers.py", stand_ins(manifest, handlers))
         return self.write(f"{base}/{name}/clawhive.yaml", manifest)
 
-    def text(self, name, front, body="", base="skills"):
+    def text(self, name, front, body="", base="skills", handlers=None):
+        self.write(f"{base}/{name}/handlers.py", stand_ins(front, handlers))
         return self.write(f"{base}/{name}/SKILL.md", f"---\n{front}\n---\n{body}")
 
     def config(self):
@@ -49,6 +53,14 @@ class Place:
 
     def codes(self, **more):
         return [finding.code for finding in self.load(**more).findings]
+
+
+def stand_ins(contract, handlers):
+    """Return handlers, else a function of each name in a contract, so that no handler lacks."""
+    if handlers is not None:
+        return handlers
+    names = sorted(set(re.findall(r"[A-Za-z_]\w*", contract)) - set(keyword.kwlist))
+    return "".join(f"def {name}(input, ctx): ...\n" for name in names)
 
 
 @pytest.fixture

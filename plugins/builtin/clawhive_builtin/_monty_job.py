@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import os
 import posixpath
-import signal
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clawhive_builtin._monty_source import EXIT, with_exits
 from clawhive_builtin._monty_trace import syntax_error_text, traceback_text
-from clawhive_core import SandboxCommand, SandboxOutcome, SandboxUnavailable, ToolError
+from clawhive_builtin._monty_worker import (
+    GRACE,
+    UNCOUNTED,
+    WORKER_ITSELF,
+    Worker,
+    limit_behind,
+    no_worker,
+    start_pool,
+)
+from clawhive_core import SandboxCommand, SandboxOutcome, ToolError
 
 if TYPE_CHECKING:
     from pydantic_monty import FunctionSnapshot, Monty, MontySession, MountDir, OSPolicy
@@ -28,13 +35,7 @@ if TYPE_CHECKING:
 
 WORK = "/work"
 """Where the program sees its directory."""
-GRACE = 0.5
-"""Seconds past the deadline after which the worker is killed from outside."""
 
-_MEGABYTE = 1 << 20
-_WORKER_ITSELF = 512 * _MEGABYTE
-"""Address space that a worker takes without any program."""
-_UNCOUNTED = 10_000_000
 _FAILED = 1
 
 
@@ -71,7 +72,7 @@ class Job:
         self._deadline = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._worker: int | None = None
+        self._worker: Worker | None = None
 
     def run(self) -> SandboxOutcome:
         """Run the program to its end or limit, in a worker process of its own.
@@ -109,8 +110,7 @@ class Job:
             self._note(reason)
             self._stop.set()
             if self._worker is not None:
-                with suppress(ProcessLookupError):
-                    _send_kill(self._worker)
+                self._worker.kill()
 
     def _note(self, reason: Limit | Literal["cancel"]) -> None:
         self.killed_by = self.killed_by or reason
@@ -154,7 +154,7 @@ class Job:
             limits={
                 "max_feed_duration_secs": wall,
                 "max_memory": self._limits.memory_bytes,
-                "max_suspensions": _UNCOUNTED,
+                "max_suspensions": UNCOUNTED,
             },
             os_policy=self._policy,
             assert_message_annotations=False,
@@ -163,22 +163,19 @@ class Job:
     def _adopt(self, pid: int | None) -> None:
         """Take hold of the worker, and fence it further where the system can."""
         if pid is None:
-            raise SandboxUnavailable(
-                "the worker of the engine `monty` ended before its program began",
-                fix="run it again; `clawhive sandbox doctor` tells whether the engine works here",
-            )
+            raise no_worker()
         with self._lock:
-            self._worker = _hold(pid)
+            worker = self._worker = Worker(pid)
             stopped = self._stop.is_set()
         if stopped:
-            _send_kill(self._worker)
+            worker.kill()
             raise _Stopped
-        _fence(pid, self._limits.memory_bytes + _WORKER_ITSELF)
+        worker.fence(self._limits.memory_bytes + WORKER_ITSELF)
 
     def _release(self) -> None:
         with self._lock:
             if self._worker is not None:
-                _let_go(self._worker)
+                self._worker.release()
                 self._worker = None
 
     def _drive(self, session: MontySession, mount: MountDir) -> None:
@@ -280,7 +277,8 @@ class Job:
         elif isinstance(kind := error.exception(), SystemExit):
             return self._exited(str(kind))
         else:
-            self._limit_behind(kind, message)
+            if (limit := limit_behind(kind, message)) is not None:
+                self._note(limit)
             frames = error.traceback()
             self._say(traceback_text(frames, message, self._command.script, self._command.code))
         return _FAILED
@@ -291,15 +289,6 @@ class Job:
         if text:
             self._say(text + "\n")
         return _FAILED if text else 0
-
-    def _limit_behind(self, kind: BaseException, message: str) -> None:
-        """Note the limit that the worker itself enforced, by the engine's own words."""
-        if isinstance(kind, TimeoutError) and "time limit exceeded" in message:
-            self._note("wall")
-        elif isinstance(kind, MemoryError) and "memory limit" in message:
-            self._note("memory")
-        elif isinstance(kind, OSError) and "disk write limit" in message:
-            self._note("files")
 
     def _say(self, text: str) -> None:
         self._keep("stderr", text.encode("utf-8", "replace"))
@@ -327,67 +316,3 @@ class _Files:
         inside = posixpath.relpath(posixpath.normpath(str(path)), WORK)
         if inside not in self._made and not os.path.lexists(self._directory / inside):
             self._made.add(inside)
-
-
-@contextmanager
-def start_pool(seconds: float | None = None) -> Generator[Monty]:
-    """Start one worker, gone at the end of the block.
-
-    Args:
-        seconds: How long one request may take before the worker is killed.
-
-    Raises:
-        SandboxUnavailable: The worker cannot be started.
-    """
-    from pydantic_monty import Monty
-
-    try:
-        pool = Monty(
-            min_processes=1,
-            max_processes=1,
-            request_timeout=seconds,
-            feed_duration_limit_grace=GRACE,
-        )
-        pool.__enter__()
-    except (OSError, RuntimeError) as error:
-        raise SandboxUnavailable(
-            f"the engine `monty` cannot start: {error}",
-            fix='install it again: pip install --force-reinstall "pydantic-monty>=1.4,<2"',
-        ) from error
-    try:
-        yield pool
-    finally:
-        pool.__exit__(None, None, None)
-
-
-def _hold(pid: int) -> int:
-    """Return a handle of a process that no later process can inherit."""
-    return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else pid
-
-
-def _send_kill(handle: int) -> None:
-    if hasattr(os, "pidfd_open"):
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-    else:
-        os.kill(handle, signal.SIGKILL)
-
-
-def _let_go(handle: int) -> None:
-    if hasattr(os, "pidfd_open"):
-        os.close(handle)
-
-
-def _fence(pid: int, memory: int) -> None:
-    """Take from a worker what it never needs: memory beyond its limit, children, files."""
-    import resource
-
-    if not hasattr(resource, "prlimit"):
-        return
-    for kind, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(OSError, ValueError):
-            resource.prlimit(pid, kind, (value, value))

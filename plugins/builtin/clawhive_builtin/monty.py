@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from clawhive_builtin._monty_source import parsed, unknown_names, with_exits
-from clawhive_core import SandboxCommand, SandboxOutcome, Unsupported
+from clawhive_core import (
+    HandlerCall,
+    HandlerOutcome,
+    Host,
+    SandboxCommand,
+    SandboxOutcome,
+    Unsupported,
+)
 
 if TYPE_CHECKING:
     import anyio
@@ -119,6 +127,24 @@ class MontyEngine:
             finally:
                 self._jobs.discard(job)
 
+    async def run_handler(
+        self, call: HandlerCall, host: Host, output: Callable[[Stream, bytes], None]
+    ) -> HandlerOutcome | Unsupported:
+        """Run a skill's handler to its end; on cancellation its worker is killed.
+
+        Raises:
+            SandboxUnavailable: The engine cannot start here.
+        """
+        from clawhive_builtin._monty_handler import HandlerJob
+
+        source = call.source.replace("\r\n", "\n").replace("\r", "\n")
+        tree = parsed(source)
+        found = [] if tree is None else _unknown_names(source, tree)
+        if found:
+            return min(found, key=lambda one: (one.line, one.column))
+        ended = await HandlerJob(replace(call, source=source), host, output, self._policy()).run()
+        return ended if isinstance(ended, HandlerOutcome) else _unsupported(ended)
+
     async def close(self) -> None:
         """Kill every worker and wait until it is gone."""
         import anyio
@@ -151,7 +177,7 @@ def _unsupported_syntax(source: str) -> Unsupported | None:
     """Ask the engine's parser, which reads a whole program before any of it runs."""
     from pydantic_monty import MontyError
 
-    from clawhive_builtin._monty_job import start_pool
+    from clawhive_builtin._monty_worker import start_pool
 
     try:
         with start_pool(_PARSE_SECONDS) as pool, pool.checkout() as session:
@@ -168,8 +194,16 @@ def _refused_syntax(error: MontyError) -> Unsupported | None:
         return None
     if not isinstance(error.exception(), NotImplementedError):
         return None
-    frames = error.traceback()
+    found = _unsupported(error)
+    return replace(found, line=max(found.line - 1, 1))
+
+
+def _unsupported(error: MontyError) -> Unsupported:
+    """Return the place and the words of what the engine's parser refuses."""
+    from pydantic_monty import MontyRuntimeError, MontySyntaxError
+
+    frames = error.traceback() if isinstance(error, MontyRuntimeError | MontySyntaxError) else []
     message = str(error).removeprefix("NotImplementedError: ")
     phrase = message.partition(_UNSUPPORTED)[2] or message
-    line, column = (frames[-1].line - 1, frames[-1].column) if frames else (1, 1)
-    return Unsupported(max(line, 1), column, _PHRASES.get(phrase, phrase))
+    line, column = (frames[-1].line, frames[-1].column) if frames else (1, 1)
+    return Unsupported(line, column, _PHRASES.get(phrase, phrase))

@@ -1,0 +1,156 @@
+"""Values that tools and skills keep: rows of the project's database, made by events of its log."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from clawhive_core.errors import InvalidInput, ToolError
+from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.execution.plain import plain_json
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.storage.schema import RoomSchema
+
+LARGEST = 1024 * 1024
+"""The canonical JSON of one value, in bytes."""
+LONGEST_KEY = 200
+
+SCHEMA = RoomSchema(
+    "execution",
+    (
+        """
+        CREATE TABLE stored_values(
+          user_id TEXT NOT NULL, namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+          stored_at TEXT NOT NULL, PRIMARY KEY(user_id, namespace, key)
+        ) WITHOUT ROWID;
+        """,
+    ),
+)
+TABLE = "stored_values"
+
+
+def _on_put(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    body = stored.event.body
+    connection.execute(
+        "INSERT INTO stored_values VALUES(?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, stored_at = excluded.stored_at",
+        (
+            body["user_id"],
+            body["namespace"],
+            body["key"],
+            canonical_text(body["value"]),  # where a long value stands, not the value
+            stored.ts,
+        ),
+    )
+
+
+def _on_delete(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    body = stored.event.body
+    connection.execute(
+        "DELETE FROM stored_values WHERE user_id = ? AND namespace = ? AND key = ?",
+        (body["user_id"], body["namespace"], body["key"]),
+    )
+
+
+PROJECTIONS: Projections = {"store.put": (_on_put,), "store.delete": (_on_delete,)}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStore:
+    """The values of one namespace and one user (`clawhive_core.Store`)."""
+
+    log: EventLog
+    scope: CallScope
+    namespace: str
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """Return the value, or `default`."""
+        rows = self.log.read(
+            "SELECT value FROM stored_values WHERE user_id = ? AND namespace = ? AND key = ?",
+            (*self._owner, key),
+        )
+        return self.log.load(json.loads(rows[0]["value"])) if rows else default
+
+    async def put(self, key: str, value: Any) -> None:
+        """Keep a JSON value.
+
+        Raises:
+            ToolError: `invalid_input` for a key or value that cannot be kept, `too_large`, or
+                `holds_secret`.
+        """
+        _check_key(key)
+        plain = self._kept(key, value)
+        await self.log.append(self._event("store.put", key, {"value": Blob(plain)}))
+
+    async def delete(self, key: str) -> None:
+        """Forget a key; nothing happens where it is unknown."""
+        if key in await self.keys(key):
+            await self.log.append(self._event("store.delete", key, {}))
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """Return the keys that start with `prefix`, sorted."""
+        rows = self.log.read(
+            "SELECT key FROM stored_values WHERE user_id = ? AND namespace = ?"
+            " AND substr(key, 1, length(?)) = ? ORDER BY key",
+            (*self._owner, prefix, prefix),
+        )
+        return [row["key"] for row in rows]
+
+    @property
+    def _owner(self) -> tuple[str, str]:
+        return self.scope.run.user_id, self.namespace
+
+    def _kept(self, key: str, value: Any) -> Any:
+        """Return a value as it will be read again, or refuse it."""
+        try:
+            plain = plain_json(value, LARGEST)
+        except InvalidInput as error:
+            place = f"{key}{error.place or ''}"
+            raise ToolError(
+                f"the value at {place} cannot be kept: {error.message}",
+                code="invalid_input",
+                place=place,
+                fix="keep text, numbers, lists and dicts of them",
+            ) from error
+        size = len(canonical(plain))
+        if size > LARGEST:
+            raise ToolError(
+                f"the value of `{key}` takes {size} bytes, and {LARGEST} are allowed",
+                code="too_large",
+                fix="keep it in parts, or as a file",
+            )
+        if self.log.redactor.value(plain) != plain:
+            raise ToolError(
+                f"the value of `{key}` holds a secret, and the log keeps none",
+                code="holds_secret",
+                fix="keep its name, and ask for the secret again where it is used",
+            )
+        return plain
+
+    def _event(self, kind: str, key: str, more: dict[str, Any]) -> Event:
+        run = self.scope.run
+        return Event(
+            kind,
+            {"user_id": run.user_id, "namespace": self.namespace, "key": key, **more},
+            trace_id=run.trace_id,
+            run_id=run.run_id,
+            task_id=run.task_id,
+            step_id=self.scope.step_id,
+            invocation_id=self.scope.invocation_id,
+            conversation_id=run.conversation_id,
+            principal=str(self.scope.principal),
+        )
+
+
+def _check_key(key: Any) -> None:
+    if isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key.isprintable():
+        return
+    raise ToolError(
+        f"{key!r} is no key",
+        code="invalid_input",
+        fix=f"use 1 to {LONGEST_KEY} printable characters",
+    )

@@ -1,0 +1,116 @@
+"""Reading what an exported tool says of its calls: level, risk, effects, sinks, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar, get_args
+
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.tools import Level, Risk
+from clawhive_core.skills.fields import Fields, text
+from clawhive_core.skills.place import KeyPath
+from clawhive_core.skills.skill import ToolFacts
+
+KEYS = (
+    *("capability_level", "risk", "effects", "sinks"),
+    *("requires_confirm", "side_effects", "idempotent", "timeout_ms"),
+)
+"""The keys of an exported tool that are read here."""
+
+_LONGEST_MS = 3_600_000
+T = TypeVar("T")
+
+
+def read_tool_facts(fields: Fields) -> ToolFacts:
+    """Return the facts of one exported tool.
+
+    Raises:
+        InvalidSkill: A value is not what it must be.
+    """
+    return ToolFacts(
+        level=_one_of(fields, "capability_level", get_args(Level)),
+        risk=_one_of(fields, "risk", get_args(Risk)),
+        effects=dict(_effects(fields.below("effects"), _arguments(fields))),
+        sinks=tuple(_sinks(fields, _arguments(fields))),
+        requires_confirm=_flag(fields, "requires_confirm"),
+        side_effects=_flag(fields, "side_effects"),
+        idempotent=_flag(fields, "idempotent"),
+        timeout_ms=_timeout(fields),
+    )
+
+
+def _one_of(fields: Fields, key: str, values: tuple[T, ...]) -> T | None:
+    if key not in fields:
+        return None
+    for value in values:
+        if fields.values[key] == value:
+            return value
+    listed = ", ".join(str(value) for value in values)
+    raise fields.fail(key, f"`{fields.values[key]}` is unknown", f"use one of {listed}")
+
+
+def _flag(fields: Fields, key: str) -> bool:
+    value = fields.values.get(key, False)
+    if not isinstance(value, bool):
+        raise fields.fail(key, "must be true or false", "write it without quotes")
+    return value
+
+
+def _timeout(fields: Fields) -> int:
+    value = fields.values.get("timeout_ms", ToolFacts().timeout_ms)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LONGEST_MS:
+        fix = f"write a whole number of milliseconds, at most {_LONGEST_MS} (an hour)"
+        raise fields.fail("timeout_ms", f"`{value}` is no time", fix)
+    return value
+
+
+def _arguments(fields: Fields) -> tuple[str, ...]:
+    """Return the arguments that the input schema names."""
+    schema: Any = fields.values.get("input_schema")
+    properties: Any = schema.get("properties") if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - YAML
+    return tuple(map(str, properties)) if isinstance(properties, dict) else ()  # pyright: ignore[reportUnknownArgumentType] - YAML
+
+
+def _sinks(fields: Fields, arguments: tuple[str, ...]) -> Iterator[str]:
+    for path, value in fields.items("sinks"):
+        name = text(fields.document, path, value)
+        _check_argument(fields, path, name, arguments)
+        yield name
+
+
+def _effects(
+    effects: Fields, arguments: tuple[str, ...]
+) -> Iterator[tuple[str, str | tuple[str, ...]]]:
+    for argument, value in effects.values.items():
+        path = effects.at(argument)
+        if argument:
+            _check_argument(effects, path, argument, arguments)
+        if isinstance(value, list):
+            listed = effects.items(argument)
+            yield argument, tuple(_effect(effects, each, item, argument) for each, item in listed)
+        else:
+            yield argument, _effect(effects, path, value, argument)
+
+
+def _effect(effects: Fields, path: KeyPath, value: Any, argument: str) -> str:
+    """Return one effect: a verb of the table, for every call (`""`) with its resource."""
+    from clawhive_core.capabilities.verbs import closest_verbs, verb_of
+
+    effect = text(effects.document, path, value)
+    verb, _, resource = effect.partition(":")
+    if verb_of(verb) is None:
+        close = closest_verbs(verb)
+        fix = f"did you mean `{close[0]}`?" if close else "see docs/reference/capabilities.md"
+        raise effects.document.fail(path, f"`{verb}` is no verb of a capability", fix)
+    if not argument and not resource:
+        fix = f'add it, such as "{verb}:**"'
+        raise effects.document.fail(path, "the effect of every call names no resource", fix)
+    return effect
+
+
+def _check_argument(fields: Fields, path: KeyPath, name: str, arguments: tuple[str, ...]) -> None:
+    if name in arguments:
+        return
+    close = nearest(name, arguments)
+    fix = f"did you mean `{close}`?" if close else f"there are: {', '.join(arguments) or 'none'}"
+    raise fields.document.fail(path, f"the input schema has no property `{name}`", fix)
