@@ -79,15 +79,16 @@ def call(
     """Call one tool through the executor, as a run of its own."""
     from clawhive_core.runs.requests import RunOptions
 
+    given = json_object(arguments)
     with progress_line(settings, as_json=as_json) as line:
         options = RunOptions(
             grants=grants,
-            command=_words(settings, name, arguments, grants),
+            command=_words(settings, name, given, grants),
             on_signal=relay(line),
             **line.answering(asking(settings, None)),
         )
         line.begin()
-        run_id, outcome = run_async(_call(settings, name, json_object(arguments), options))
+        run_id, outcome = run_async(_call(settings, name, given, options))
     return _print_outcome(run_id, outcome, as_json=as_json)
 
 
@@ -105,12 +106,16 @@ async def _call(
         return await hive.call(name, arguments, options)
 
 
-def _words(settings: Settings, name: str, arguments: str, grants: tuple[str, ...]) -> str:
+def _words(
+    settings: Settings, name: str, arguments: Mapping[str, Any], grants: tuple[str, ...]
+) -> str:
     """Return the command line, for refusals to extend."""
     import shlex
 
-    granted = [word for grant in grants for word in ("--grant", grant)]
-    return shlex.join([*settings.command(), "tools", "call", name, "--args", arguments, *granted])
+    from clawhive_core.model.canonical import canonical_text
+
+    words = [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
+    return shlex.join([*words, *(word for grant in grants for word in ("--grant", grant))])
 
 
 def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:

@@ -21,7 +21,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution import own_values
+from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.considered import consider
@@ -297,7 +297,7 @@ class Hive:
         await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return own_values.TOOLS
+        return (*own_values.TOOLS, *artifacts.TOOLS)
 
     async def _add_skills(self) -> None:
         """Add the exported tools of skills; none takes the name of what is there."""

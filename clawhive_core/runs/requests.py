@@ -27,7 +27,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
-from clawhive_core.runs.tasks import find_task_type, make_task
+from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
@@ -116,7 +116,7 @@ class RequestMaker:
         return self.assemble(
             task,
             options,
-            skill=Declared(_permissions(skill, task_type), counts=skill.trusted),
+            skill=Declared(permissions_of(skill, task_type), counts=skill.trusted),
             title=full_name,
             task_type=task_type.to_dict(),
         )
@@ -190,7 +190,7 @@ class RequestMaker:
         if request.task.task_type is None:
             return ()
         _, skill, task_type = find_task_type(self.skills, request.task.task_type)
-        return _permissions(skill, task_type)
+        return permissions_of(skill, task_type)
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
@@ -310,11 +310,3 @@ class RequestMaker:
             "run": artifacts,
             "home": self.env.get("HOME") or str(Path.home()),
         }
-
-
-def _permissions(skill: Skill, task_type: TaskType) -> tuple[str, ...]:
-    """Return what a skill declares for a task type; naming a tool in a step declares its call."""
-    if not skill.permissions:
-        return ()
-    calls = sorted({f"tool.call:{step['tool']}" for step in task_type.steps})
-    return (*skill.permissions, *calls)

@@ -24,7 +24,7 @@ from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.procedure import ProcedurePlanner
 from clawhive_core.runs.steps import PlanRunner, check_plan
-from clawhive_core.runs.tasks import make_task
+from clawhive_core.runs.tasks import make_task, permissions_of
 from clawhive_core.skills.manifest import task_types
 from clawhive_core.skills.skill import Skill, TaskType
 
@@ -84,7 +84,7 @@ class TaskProvider:
         if task_type is None:
             raise ToolError(f"`{self._skill.id}` has no task `{tool_name}`", code="tool_not_found")
         context = cast("ToolContext", ctx)  # the executor makes no other
-        context.within(self._rules(context.scope.run))
+        context.within(self._rules(task_type, context.scope.run))
         runner = await self._runner(tool_name, task_type, input, context)
         await runner.execute()
         if runner.waits:
@@ -106,19 +106,16 @@ class TaskProvider:
             _NestedDoor(context), _Unrecorded(), run, context.principal, task, plan, parallel=1
         )
 
-    def _rules(self, run: RunScope) -> Rules:
-        """Return the caller's rules met with what the skill declares for its tasks."""
-        if not self._skill.permissions:
+    def _rules(self, task_type: TaskType, run: RunScope) -> Rules:
+        """Return the caller's rules met with what the skill declares for the task."""
+        permissions = permissions_of(self._skill, task_type)
+        if not permissions:
             return run.rules
         variables = {
             "workspace": run.root,
             "run": run.artifacts,
             "home": os.path.expanduser("~"),  # noqa: PTH111 - never raises, as Path.home may
         }
-        calls = {
-            f"tool.call:{step['tool']}" for task in self._tasks.values() for step in task.steps
-        }
-        permissions = (*self._skill.permissions, *sorted(calls))
         return run.rules.bounded([normalise(each, variables) for each in permissions])
 
     def _meta(self, name: str, task: TaskType, catalog: Catalog) -> ToolMeta:

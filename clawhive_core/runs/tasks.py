@@ -67,6 +67,18 @@ def _suggest(name: str, known: Mapping[str, Any]) -> str:
     return f"known are: {', '.join(sorted(known)) or 'none'}"
 
 
+def permissions_of(skill: Skill, task_type: TaskType) -> tuple[str, ...]:
+    """Return what a skill declares for a task type; none where it declares nothing.
+
+    Naming a tool in a step, in `requires` or among the imports declares its call.
+    """
+    if not skill.permissions:
+        return ()
+    named = {step["tool"] for step in task_type.steps}.union(skill.requires.tools)
+    named |= {f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools}
+    return (*skill.permissions, *sorted(f"tool.call:{name}" for name in named))
+
+
 def make_task(full_name: str, task_type: TaskType, given: Mapping[str, Any]) -> Task:
     """Return a task of a type, defaults filled in and its input checked.
 

@@ -32,7 +32,7 @@ MAX_QUOTE = 280
 """Characters of a quotation in the summary."""
 MAX_SUMMARY = 5
 K1, B = 1.5, 0.75
-"""The usual constants of BM25."""
+"""The usual constants of BM25; a passage gains nothing by being shorter than most."""
 
 # Scripts without spaces between words, and Hangul, whose words carry their particles.
 UNSPACED = (
@@ -49,6 +49,8 @@ BREAK = re.compile(
     "[.!?\u2026\u3002\uff01\uff1f][\"')\\]\u201d\u2019\u300d\u300f]*\\s+|[\u3002\uff01\uff1f]|\n"
 )
 """Where a sentence or a line ends."""
+ENDINGS = ("ies", "ied", "ing", "es", "ed", "s")
+VOWEL = re.compile("[aeiouy]")
 SHORT = 3
 """Letters of a word that is too short to have an ending."""
 STOP = frozenset(
@@ -245,7 +247,7 @@ def choose(
     useful.sort(key=lambda each: (each["made_up"], -each["score"]))
     if len(useful) > max_sources:
         left = f"{len(useful) - max_sources} further sources were left out"
-        warn(warnings, "max_sources", str(max_sources), left)
+        warn(warnings, "left_out", "max_sources", left)
     return useful[:max_sources]
 
 
@@ -271,10 +273,10 @@ def score_all(sources: list[dict[str, Any]], terms: list[str]) -> None:
         score = 0.0
         for word, count in passage["counts"].items():
             rarity = math.log(1 + (len(every) - having[word] + 0.5) / (having[word] + 0.5))
-            norm = K1 * (1 - B + B * passage["length"] / average)
+            norm = K1 * (1 - B + B * max(1.0, passage["length"] / average))
             score += rarity * count * (K1 + 1) / (count + norm)
         coverage = len(passage["counts"]) / len(terms) if terms else 0.0
-        passage["score"] = score * (0.5 + 0.5 * coverage)
+        passage["score"] = score * (0.25 + 0.75 * coverage)
 
 
 def words(text: str) -> list[str]:
@@ -289,10 +291,19 @@ def words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return an English word without its plural; any other as it is."""
-    if not word.isascii() or len(word) <= SHORT or not word.endswith("s") or word.endswith("ss"):
+    """Return an English word without its commonest endings; any other as it is."""
+    if not word.isascii() or len(word) <= SHORT or word.endswith(("ss", "eed")):
         return word
-    return word[:-3] + "y" if word.endswith("ies") else word[:-1]
+    short = word
+    for ending in ENDINGS:
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) >= SHORT and VOWEL.search(rest):
+            short = rest
+            break
+    if short != word and short[-1] == short[-2] and short[-1] not in "aeiouls":
+        short = short[:-1]
+    bare = short.rstrip("ey")
+    return bare if VOWEL.search(bare) else short
 
 
 def query_terms(query: str) -> list[str]:
@@ -304,9 +315,7 @@ def query_terms(query: str) -> list[str]:
 
 def search_texts(query: str) -> list[str]:
     """Return what folders are searched for: the longest words, so that the rarest come first."""
-    terms = query_terms(query)
-    texts = [term[:-1] if term.endswith("y") and len(term) > SHORT else term for term in terms]
-    return sorted(texts, key=lambda text: (-len(text), text))[:MAX_SEARCHED]
+    return sorted(query_terms(query), key=lambda text: (-len(text), text))[:MAX_SEARCHED]
 
 
 def passages_of(text: str) -> list[dict[str, Any]]:
