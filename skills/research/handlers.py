@@ -14,8 +14,10 @@ import unicodedata
 from datetime import datetime, timezone  # `UTC` is nothing that the engine knows
 from typing import Any
 
-PASSAGES = {"quick": 1, "standard": 3, "deep": 6}
+PASSAGES = {"quick": 1, "standard": 3, "deep": 6, "1": 1, "2": 3, "3": 6}
 """Passages that a source is quoted with at most, by depth."""
+OWN_FILES = "clawhive-out/"
+"""Where runs leave their files: an old report is no source of the next one."""
 MAX_PASSAGE = 700
 """Characters of one passage; a longer paragraph becomes several."""
 MAX_READ = 40
@@ -92,6 +94,8 @@ async def read_documents(
             globs.append(f"{path.rstrip('/')}/**")
         else:
             keep(sources, path, answer, warnings)
+    for source in sources:
+        source["named"] = True
     found = await search_folders(ctx, globs, query, warnings)
     known = [each["url"] for each in sources]
     wanted = [path for path in found if path not in known]
@@ -123,7 +127,7 @@ async def search_folders(
                 warn(warnings, problem(answer), pattern, answer["message"])
                 break
             total = max(total, answer["files_searched"])
-            add_scores(scores, answer, fits)
+            add_scores(scores, answer, fits, own=pattern.startswith(OWN_FILES))
             if answer["truncated"] and "matches" not in str(answer["reason"]):
                 warn(warnings, "cut", pattern, f"not all was searched: {answer['reason']}")
                 break
@@ -133,12 +137,14 @@ async def search_folders(
     return sorted(scores, key=lambda path: (-scores[path], path))
 
 
-def add_scores(scores: dict[str, float], answer: dict[str, Any], fits: re.Pattern[str]) -> None:
+def add_scores(
+    scores: dict[str, float], answer: dict[str, Any], fits: re.Pattern[str], *, own: bool
+) -> None:
     """Add what one word says for each file: the fewer files hold it, the more."""
     lines: dict[str, int] = {}
     for match in answer["matches"]:
         path = match["path"]
-        if fits.fullmatch(path):
+        if fits.fullmatch(path) and own == path.startswith(OWN_FILES):
             lines[path] = lines.get(path, 0) + 1
     weight = math.log(1 + max(answer["files_searched"], len(lines)) / max(1, len(lines)))
     for path, count in lines.items():
@@ -211,7 +217,7 @@ def compose(
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return report and evidence of sources: of the best, the best passages."""
-    per_source = PASSAGES[options.get("depth", "standard")]
+    per_source = PASSAGES[str(options.get("depth", "standard"))]
     warnings = list(warnings)
     chosen = choose(query, sources, options.get("max_sources", 5), per_source, warnings)
     evidence = evidence_of(query, chosen, warnings)
@@ -242,9 +248,12 @@ def choose(
         if hits or source["kind"] == "web":
             best = hits[0]["score"] if hits else 0.0
             useful.append({**source, "passages": hits[:per_source], "score": best})
-        else:
+        elif source.get("named"):
             warn(warnings, "no_match", source["url"], "it holds no word of the query")
     useful.sort(key=lambda each: (each["made_up"], -each["score"]))
+    if any(each["made_up"] for each in useful[:max_sources]):
+        text = "it is the stub, which makes its results up; name documents, or set up a search"
+        warn(warnings, "stub", "web.search", text)
     if len(useful) > max_sources:
         left = f"{len(useful) - max_sources} further sources were left out"
         warn(warnings, "left_out", "max_sources", left)
