@@ -77,7 +77,11 @@ async def _ask(approval: Approval, settings: Settings) -> None:
     while True:
         click.echo(_UNSAFE_CHOICES if unsafe else _CHOICES, nl=False, err=True)
         # A terminal gives whole lines, so that reading one never blocks the run's other work.
-        await anyio.wait_readable(sys.stdin)
+        try:
+            await anyio.wait_readable(sys.stdin)
+        except anyio.get_cancelled_exc_class():
+            click.echo("", err=True)  # somebody answered elsewhere, or the run is cancelled
+            raise
         line = sys.stdin.readline()
         if not line:
             click.echo("", err=True)

@@ -10,6 +10,7 @@ import click
 
 from clawhive_core.cli.asking import approve_option, asking
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short
+from clawhive_core.cli.progress import ProgressLine, progress_line
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError
 
@@ -59,8 +60,11 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
     from clawhive_core.runs.requests import RunOptions
     from clawhive_core.runs.tasks import find_task_type
 
+    line = progress_line(settings, as_json=options["as_json"])
+
     def announce(request: RunRequest) -> None:
         _announce(request, settings, as_json=options["as_json"])
+        line.begin()
 
     chosen = RunOptions(
         model=options["model"],
@@ -70,23 +74,24 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
         max_tool_rounds=options["max_tool_rounds"],
         command=_command(settings, options),
         on_start=announce,
-        on_signal=relay(),
-        **asking(settings, options["approve"]),
+        on_signal=relay(line),
+        **line.answering(asking(settings, options["approve"])),
     )
-    async with settings.hive() as hive:
-        if options["task"] is None:
-            run = await hive.run(options["prompt"], options=chosen)
-        else:
-            task_type = find_task_type(hive.skills, options["task"], hive.skill_set.left_out)[2]
-            given = read_inputs(options["inputs"], task_type.input_schema)
-            run = await hive.run(task=options["task"], input=given, options=chosen)
-        notes = hive.notes
-    for line in notes:
-        note(f"note: {line}")
+    with line:
+        async with settings.hive() as hive:
+            if options["task"] is None:
+                run = await hive.run(options["prompt"], options=chosen)
+            else:
+                task_type = find_task_type(hive.skills, options["task"], hive.skill_set.left_out)[2]
+                given = read_inputs(options["inputs"], task_type.input_schema)
+                run = await hive.run(task=options["task"], input=given, options=chosen)
+            notes = hive.notes
+    for text in notes:
+        note(f"note: {text}")
     return run
 
 
-def relay() -> Callable[[Signal], None]:
+def relay(line: ProgressLine) -> Callable[[Signal], None]:
     """Show at once cards, and what a program says on its stderr; its stdout is the task's."""
     from codecs import getincrementaldecoder
 
@@ -94,12 +99,13 @@ def relay() -> Callable[[Signal], None]:
 
     def show(signal: Signal) -> None:
         if signal.card is not None:
-            _print_card(signal.card)
+            with line.hidden():
+                _print_card(signal.card)
         if signal.kind != "output" or signal.stream != "stderr":
+            line.take(signal)
             return
         text = decoder.decode(signal.data)
-        shown = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
-        click.echo(shown, nl=False, err=True)
+        line.write("".join(c if c.isprintable() or c in "\n\t" else "�" for c in text))
 
     return show
 

@@ -80,19 +80,25 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     Calls that ended are answered from the log; one that was broken off is made again where its
     tool says that this does no harm.
     """
+    from clawhive_core.cli.progress import progress_line
     from clawhive_core.cli.run import EXIT_CODES, print_run, relay
     from clawhive_core.runs.requests import RunOptions
 
+    line = progress_line(settings, as_json=as_json)
     options = RunOptions(
-        command="clawhive runs resume", on_signal=relay(), **asking(settings, approve)
+        command="clawhive runs resume",
+        on_signal=relay(line),
+        **line.answering(asking(settings, approve)),
     )
     settings.log().close()
 
     async def go_on() -> dict[str, Any]:
         async with settings.hive() as hive:
+            line.begin()
             return await hive.resume(run, options)
 
-    value = run_async(go_on())
+    with line:
+        value = run_async(go_on())
     if as_json:
         print_json(value)
     else:

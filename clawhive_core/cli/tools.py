@@ -10,6 +10,7 @@ import click
 from clawhive_core.cli.asking import asking
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
+from clawhive_core.cli.progress import progress_line
 from clawhive_core.cli.run import relay
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError, UnknownId
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
     from clawhive_core.execution.door import Outcome
     from clawhive_core.model.tools import ToolMeta, ToolResult
+    from clawhive_core.runs.requests import RunOptions
 
 
 @click.group(epilog='Example: clawhive tools call file.list --args \'{"path": "."}\'')
@@ -75,7 +77,18 @@ def call(
     settings: Settings, name: str, arguments: str, grants: tuple[str, ...], *, as_json: bool
 ) -> int:
     """Call one tool through the executor, as a run of its own."""
-    run_id, outcome = run_async(_call(settings, name, json_object(arguments), grants))
+    from clawhive_core.runs.requests import RunOptions
+
+    given = json_object(arguments)
+    with progress_line(settings, as_json=as_json) as line:
+        options = RunOptions(
+            grants=grants,
+            command=_words(settings, name, given, grants),
+            on_signal=relay(line),
+            **line.answering(asking(settings, None)),
+        )
+        line.begin()
+        run_id, outcome = run_async(_call(settings, name, given, options))
     return _print_outcome(run_id, outcome, as_json=as_json)
 
 
@@ -87,20 +100,22 @@ async def _catalog(settings: Settings) -> Catalog:
 
 
 async def _call(
-    settings: Settings, name: str, arguments: Mapping[str, Any], grants: tuple[str, ...]
+    settings: Settings, name: str, arguments: Mapping[str, Any], options: RunOptions
 ) -> tuple[str, Outcome]:
+    async with settings.hive() as hive:
+        return await hive.call(name, arguments, options)
+
+
+def _words(
+    settings: Settings, name: str, arguments: Mapping[str, Any], grants: tuple[str, ...]
+) -> str:
+    """Return the command line, for refusals to extend."""
     import shlex
 
     from clawhive_core.model.canonical import canonical_text
-    from clawhive_core.runs.requests import RunOptions
 
-    words = shlex.join(
-        [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
-        + [word for grant in grants for word in ("--grant", grant)]
-    )
-    options = RunOptions(grants=grants, command=words, on_signal=relay(), **asking(settings, None))
-    async with settings.hive() as hive:
-        return await hive.call(name, arguments, options)
+    words = [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
+    return shlex.join([*words, *(word for grant in grants for word in ("--grant", grant))])
 
 
 def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
@@ -126,6 +141,8 @@ def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
         )
     else:
         _print_result(outcome)
+        for artifact in outcome.artifacts:
+            note(f"  {artifact.path}  {artifact.bytes} bytes")
         note(f"clawhive runs show {short(run_id)}")
     return 1 if outcome.is_error else 0
 

@@ -10,11 +10,14 @@ from typing import Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
+from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import Artifact
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.context import Store, Stream
 
@@ -25,7 +28,9 @@ _MAX_SIGNALS = 10_000
 class Services(Protocol):
     """What the executor lends to a tool."""
 
-    async def call_nested(self, context: ToolContext, name: str, input: Mapping[str, Any]) -> Any:
+    async def call_nested(
+        self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
+    ) -> Outcome:
         """Call another tool on this call's behalf."""
         ...
 
@@ -57,6 +62,8 @@ class ToolContext:
     reach: Reach | None = None
     """What it may call, where it acts as a skill."""
     nested: int = 0
+    left: list[Artifact] = field(default_factory=list[Artifact])
+    """What nested calls left behind: it belongs to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
     signals: int = 0
 
@@ -131,10 +138,14 @@ class ToolContext:
         """The tool's own namespace."""
         return self.services.store_for(self.scope, self.namespace)
 
+    def within(self, rules: Rules) -> None:
+        """Make further calls with no more rights than these."""
+        self.scope = replace(self.scope, run=replace(self.scope.run, rules=rules))
+
     def act_as(self, principal: Principal, rules: Rules, reach: Reach) -> None:
         """Make further calls as a skill: under its own name, within its rights and its reach."""
-        run = replace(self.scope.run, rules=rules)
-        self.scope = replace(self.scope, principal=principal, run=run)
+        self.within(rules)
+        self.scope = replace(self.scope, principal=principal)
         self.reach = reach
 
     def end(self) -> None:
@@ -147,7 +158,12 @@ class ToolContext:
 
     async def call(self, name: str, input: Mapping[str, Any]) -> Any:
         """Call another tool through the executor."""
-        return await self.services.call_nested(self, name, input)
+        outcome = await self.invoke(name, input)
+        return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value
+
+    async def invoke(self, name: str, input: Mapping[str, Any], label: str = "") -> Outcome:
+        """Call another tool and return the whole result or refusal, under a plan's name for it."""
+        return await self.services.call_nested(self, name, input, label)
 
     async def read(self, path: str) -> Any:
         """Return what the skill saved under a path, None where it saved nothing."""

@@ -43,7 +43,7 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall
+from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
@@ -311,6 +311,8 @@ class Executor:
         finished = finish(result, meta, pending.call.id, self._validators)
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
+        if context.left:
+            finished = replace(finished, artifacts=(*finished.artifacts, *context.left))
         error = error_of(finished)
         self._wiring.log.post(
             pending.ended("succeeded" if error is None else "failed", finished, error)
@@ -330,14 +332,16 @@ class Executor:
         self._wiring.log.post(pending.ended(status, result, error))
         return result
 
-    async def call_nested(self, context: ToolContext, name: str, input: Mapping[str, Any]) -> Any:
+    async def call_nested(
+        self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
+    ) -> Outcome:
         """Run a tool's own call; its principal, rights and deadline are the outer call's."""
         context.nested += 1
         call_id = f"{context.tool_call_id}>{context.nested}"
         scope = replace(
             context.scope,
             step_id=f"{context.invocation_id}>{context.nested}",
-            label="",
+            label=label,
             attempt=1,
             depth=context.scope.depth + 1,
             parent_invocation_id=context.invocation_id,
@@ -346,7 +350,9 @@ class Executor:
             reach=context.reach,
         )
         outcome = await self.invoke(ToolCall(call_id, name, input), scope)
-        return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value
+        if isinstance(outcome, ToolResult):
+            context.left.extend(outcome.artifacts)
+        return outcome
 
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model for a tool, under the run's rights and log."""

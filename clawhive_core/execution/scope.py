@@ -27,7 +27,8 @@ park."""
 class Signal:
     """Something a running call lets its listeners know at once; not part of the log."""
 
-    kind: Literal["progress", "output", "show"]
+    kind: Literal["progress", "output", "show", "step"]
+    """A step tells how many of its run's have ended, and by `text` that it begins."""
     step_id: str
     tool: str
     stream: str = ""

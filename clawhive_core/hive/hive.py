@@ -21,7 +21,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution import own_values
+from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.considered import consider
@@ -53,6 +53,7 @@ from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
+from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.load import load_skills
 
@@ -293,9 +294,10 @@ class Hive:
         await self.catalog.add(CoreProvider(self._core_tools()))
         await self._add_skills()
         self.tools.open()
+        await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return own_values.TOOLS
+        return (*own_values.TOOLS, *artifacts.TOOLS)
 
     async def _add_skills(self) -> None:
         """Add the exported tools of skills; none takes the name of what is there."""

@@ -11,7 +11,7 @@ import anyio
 
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
@@ -77,7 +77,12 @@ class Loop:
             fix="ask for less at once, or raise --max-tool-rounds",
         )
 
+    def _tell(self, turn: int, text: str) -> None:
+        step_id = f"{self.run.run_id}/r{turn}"
+        self.run.signal(Signal("step", step_id, "", done=turn, text=text))
+
     async def _turn(self, messages: list[LlmMessage], turn: int) -> LlmResponse:
+        self._tell(turn, self.settings.model)
         request = LlmRequest(
             self.settings.model,
             tuple(messages),
@@ -94,6 +99,7 @@ class Loop:
 
         async def one(index: int, call: ToolCall) -> None:
             async with limiter:
+                self._tell(turn, call.name)
                 offered = ToolCall(call.id, call.name, call.input, self.settings.catalog_revision)
                 try:
                     outcome = await self.door.invoke(offered, self._scope(turn, index, index))

@@ -14,7 +14,6 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution.handlers import calls_of
 from clawhive_core.execution.scope import ApproveMode, Ask, RunScope, Signal
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -28,7 +27,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
-from clawhive_core.runs.tasks import find_task_type, make_task
+from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
@@ -194,15 +193,7 @@ class RequestMaker:
         return self._permissions(skill, task_type)
 
     def _permissions(self, skill: Skill, task_type: TaskType) -> tuple[str, ...]:
-        """Return what a skill declares for a task type.
-
-        Naming a tool in a step declares its call; naming a skill's declares the calls that its
-        contract names.
-        """
-        if not skill.permissions:
-            return ()
-        named = calls_of([step["tool"] for step in task_type.steps], self.skills)
-        return (*skill.permissions, *(f"tool.call:{name}" for name in sorted(named)))
+        return permissions_of(skill, task_type, self.skills)
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)

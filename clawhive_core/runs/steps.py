@@ -13,7 +13,7 @@ import anyio
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.results import error_of
-from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
@@ -52,12 +52,18 @@ class PlanRunner:
     principal: Principal
     task: Task
     plan: Plan
+    parallel: int = PARALLEL_STEPS
+    """How many steps run at the same time."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
+    _needs: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
+    _shown: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What references to steps see; it grows as steps end."""
 
     async def execute(self) -> None:
         """Run every step to its end; results and errors are in `results`."""
+        self._needs = {step.name: needs_of(step) for step in self.plan.steps}
         ended = {step.name: anyio.Event() for step in self.plan.steps}
-        limiter = anyio.Semaphore(PARALLEL_STEPS)
+        limiter = anyio.Semaphore(self.parallel)
         await side_by_side(
             partial(self._when_ready, step, ordinal, ended, limiter)
             for ordinal, step in enumerate(self.plan.steps)
@@ -70,16 +76,26 @@ class PlanRunner:
         ended: Mapping[str, anyio.Event],
         limiter: anyio.Semaphore,
     ) -> None:
-        for name in sorted(needs_of(step)):
+        for name in sorted(self._needs[step.name]):
             await ended[name].wait()
         async with limiter:
-            self.results[step.name] = await self._step(step, ordinal)
+            self._tell(step, step.name)
+            result = self.results[step.name] = await self._step(step, ordinal)
+        self._shown[step.name] = result.to_value()
+        self._tell(step, "")
         ended[step.name].set()
 
+    def _tell(self, step: PlannedStep, text: str) -> None:
+        """Let listeners know that a step begins, or by an empty text that one has ended."""
+        step_id = f"{self.run.run_id}/{step.name}"
+        done, total = len(self._shown), len(self.plan.steps)
+        self.run.signal(Signal("step", step_id, step.tool, done=done, total=total, text=text))
+
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
-        if any(self.results[name].status == WAITING for name in needs_of(step)):
+        needed = [self.results[name].status for name in self._needs[step.name]]
+        if WAITING in needed:
             return StepResult(WAITING)  # not decided yet, so nothing to record
-        failed = [name for name in needs_of(step) if self.results[name].status != "succeeded"]
+        failed = [status for status in needed if status != "succeeded"]
         if failed and step.when != ALWAYS:
             return self._without_call(step, ordinal, "skipped", None)
         try:
@@ -101,7 +117,10 @@ class PlanRunner:
                 place=f"steps.{step.name}.for_each",
             )
         results: list[StepResult] = []
+        total = len(cast("list[Any]", items))
         for index, item in enumerate(cast("list[Any]", items)):
+            step_id = f"{self.run.run_id}/{step.name}"
+            self.run.signal(Signal("progress", step_id, step.tool, done=index, total=total))
             values = {**self._values(), "item": item}
             results.append(await self._call(step, ordinal, values, f".{index}"))
         return _joined(results)
@@ -156,10 +175,7 @@ class PlanRunner:
         return any(result.status == WAITING for result in self.results.values())
 
     def _values(self) -> dict[str, Any]:
-        return {
-            "input": self.task.input,
-            "steps": {name: result.to_value() for name, result in self.results.items()},
-        }
+        return {"input": self.task.input, "steps": self._shown}
 
     def output(self) -> Any:
         """Return the task's output, None where its references name nothing (a failed run)."""

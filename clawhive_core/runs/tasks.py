@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput, UnknownTaskType, UsageError
+from clawhive_core.execution.handlers import calls_of
 from clawhive_core.execution.validation import compile_schema, describe
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.runs import Task
@@ -65,6 +66,18 @@ def _suggest(name: str, known: Mapping[str, Any]) -> str:
     if close:
         return f"did you mean `{close[0]}`?"
     return f"known are: {', '.join(sorted(known)) or 'none'}"
+
+
+def permissions_of(skill: Skill, task_type: TaskType, skills: Sequence[Skill]) -> tuple[str, ...]:
+    """Return what a skill declares for a task type; none where it declares nothing.
+
+    Naming a tool in a step declares its call; naming a skill's declares the calls that its
+    contract names.
+    """
+    if not skill.permissions:
+        return ()
+    named = calls_of([step["tool"] for step in task_type.steps], skills)
+    return (*skill.permissions, *sorted(f"tool.call:{name}" for name in named))
 
 
 def make_task(full_name: str, task_type: TaskType, given: Mapping[str, Any]) -> Task:

@@ -1,6 +1,7 @@
 """`clawhive skills`: what it prints, what it changes, what a task of a skill may then do."""
 
 import json
+import re
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_the_list_holds_what_a_user_interface_needs(words):
     expected = {"version": "0.1.0", "state": "loaded", "source": "project", "trusted": False}
     assert expected.items() <= row.items()
     assert (row["tasks"], row["required_tools"]) == (["words.count_words"], [])
-    assert "words  0.1.0    loaded  project" in words("skills").out
+    assert re.search(r"^words +0.1.0 +loaded +project", words("skills").out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["count_words", "words.count_words"])

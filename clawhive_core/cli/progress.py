@@ -1,0 +1,180 @@
+"""The line about a running run at the bottom of a terminal: how far it is, and at what."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from threading import RLock, Timer
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from clawhive_core.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+    from clawhive_core.execution.scope import Ask, Signal
+    from clawhive_core.model.approvals import Approval
+
+DELAY_SECONDS = 0.3
+"""How long a run must take before it gets a line."""
+_REDRAWN = 8
+"""Times a second."""
+_BAR_WIDTH = 20
+
+
+class ProgressLine:
+    """One line on stderr, redrawn in place and gone at the end.
+
+    What listeners are told only changes what is drawn next, so that telling never waits for the
+    terminal. Whoever prints while a run goes on does it through `write` or within `hidden`.
+
+    Args:
+        shown: Whether there is a terminal that wants it; without one nothing is ever drawn.
+    """
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._lock = RLock()
+        self._timer: Timer | None = None
+        self._live: Live | None = None
+        self._spinner: Any = None
+        self._hidden = 0
+        self._at_margin = True
+        self._facts: tuple[str, float, float | None] = ("", 0, None)
+        self._detail = ""
+
+    def __enter__(self) -> Self:
+        """Do nothing yet: the line comes with `begin`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the line away for good."""
+        with self._lock:
+            self._shown = False
+            self._erase()
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def begin(self) -> None:
+        """Draw the line in a moment; what has ended by then gets none."""
+        with self._lock:
+            if self._shown and self._timer is None:
+                self._timer = Timer(DELAY_SECONDS, self._draw)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def take(self, signal: Signal) -> None:
+        """Take note of how far a run, or a tool of it, is."""
+        if signal.kind == "step":
+            name, _, _ = self._facts
+            self._facts = (signal.text or name, signal.done, signal.total)
+            self._detail = ""
+        elif signal.kind == "progress":
+            self._detail = _detail(signal)
+
+    def write(self, text: str) -> None:
+        """Print what a program says; the line comes back below it, once it stands below."""
+        if not self._shown:
+            click.echo(text, nl=False, err=True)
+            return
+        with self._lock:
+            self._erase()
+            click.echo(text, nl=False, err=True)
+            self._at_margin = text.endswith("\n") if text else self._at_margin
+            self.begin()
+
+    @contextmanager
+    def hidden(self) -> Generator[None]:
+        """Leave the terminal to somebody else."""
+        with self._lock:
+            self._hidden += 1
+            self._erase()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._hidden -= 1
+                self.begin()
+
+    def answering(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of RunOptions that say who answers, the line out of their way."""
+        ask: Ask | None = fields["ask"]
+        if ask is None:
+            return dict(fields)
+
+        async def asked(approval: Approval) -> None:
+            with self.hidden():
+                await ask(approval)
+
+        return {**fields, "ask": asked}
+
+    def _draw(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._live is not None or self._hidden or not (self._shown and self._at_margin):
+                return
+            from rich.live import Live
+            from rich.spinner import Spinner
+
+            self._spinner = self._spinner or Spinner("dots")
+            self._live = Live(
+                console=_console(),
+                get_renderable=self._line,
+                refresh_per_second=_REDRAWN,
+                transient=True,
+                redirect_stdout=sys.stdout.isatty(),
+            )
+            self._live.start()
+
+    def _erase(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _line(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        name, done, total = self._facts
+        text = " ".join(each for each in (name, self._detail) if each)
+        row: list[RenderableType] = [self._spinner]
+        if total is not None:
+            row += [ProgressBar(total, done, _BAR_WIDTH), Text(f"{done:g}/{total:g}")]
+        grid = Table.grid(padding=(0, 1))
+        for _ in row:
+            grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="ellipsis")
+        grid.add_row(*row, Text(text, no_wrap=True, overflow="ellipsis"))
+        return grid
+
+
+def progress_line(settings: Settings, *, as_json: bool) -> ProgressLine:
+    """Return the line of a command: drawn on a terminal, for people who want it."""
+    plain = os.environ.get("TERM", "dumb") in {"dumb", "unknown"}
+    wanted = not (as_json or settings.quiet or plain)
+    return ProgressLine(shown=wanted and sys.stderr.isatty())
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    class Steady(Console):
+        """A console that never hides the cursor: a killed process could not bring it back."""
+
+        def show_cursor(self, show: bool = True) -> bool:
+            return show
+
+    return Steady(stderr=True)
+
+
+def _detail(signal: Signal) -> str:
+    """Return how far a tool is, without what would steer the terminal."""
+    count = f"{signal.done:g}" if signal.total is None else f"{signal.done:g}/{signal.total:g}"
+    text = "".join(c if c.isprintable() else " " for c in signal.text)
+    return f"{signal.tool}: {text or count}"
