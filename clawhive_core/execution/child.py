@@ -80,10 +80,8 @@ class ChildPython:
 
 
 async def _end(process: Process) -> None:
-    """Close the child's stdin, at which it kills all that it started; else kill its group."""
-    if process.stdin is not None:
-        with suppress(OSError, anyio.BrokenResourceError):
-            await process.stdin.aclose()
+    """Wait until the child is gone, with all that it started; else kill its group."""
+    await _let_go(process)
     with anyio.move_on_after(_PATIENCE):
         await process.wait()
     if process.returncode is None:
@@ -91,6 +89,13 @@ async def _end(process: Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
     await process.aclose()
+
+
+async def _let_go(process: Process) -> None:
+    """Close the child's stdin: it kills all that it started, and ends."""
+    if process.stdin is not None:
+        with suppress(OSError, anyio.BrokenResourceError):
+            await process.stdin.aclose()
 
 
 class _Conversation:
@@ -105,6 +110,7 @@ class _Conversation:
     ) -> None:
         self._process, self._call, self._host, self._output = process, call, host, output
         self._sending = anyio.Lock()
+        self._relayed = anyio.Event()
         self._fatal: BaseException | None = None
         self._ended: HandlerOutcome | None = None
 
@@ -124,6 +130,9 @@ class _Conversation:
             group.start_soon(self._relay, group)
             await self._send(first)
             await self._listen(group)
+            await _let_go(self._process)
+            with anyio.move_on_after(_PATIENCE):
+                await self._relayed.wait()
             group.cancel_scope.cancel()
         if self._fatal is not None:
             raise self._fatal
@@ -147,10 +156,8 @@ class _Conversation:
                 message = json.loads(await lines.receive_until(b"\n", _LONGEST_LINE))
             except (anyio.IncompleteRead, anyio.EndOfStream, anyio.ClosedResourceError):
                 return
-            except anyio.DelimiterNotFound:
-                self._ended = HandlerOutcome(
-                    error=f"it said more than {_LONGEST_LINE} bytes at once"
-                )
+            except (anyio.DelimiterNotFound, ValueError) as error:
+                self._ended = HandlerOutcome(error=f"its process said what is no answer: {error}")
                 return
             if "ask" in message:
                 group.start_soon(self._answer, message, group)
@@ -172,14 +179,15 @@ class _Conversation:
         """Hand on what the handler prints, to its limit."""
         room = self._call.limits.stderr_bytes
         with suppress(anyio.EndOfStream, anyio.ClosedResourceError):
-            while True:
+            while room >= 0:
                 data = await _stream(self._process.stderr).receive()
-                if data[:room]:
+                if room:
                     self._output("stderr", data[:room])
                 room -= len(data)
-                if room < 0:
-                    self._ended = HandlerOutcome(killed_by="stderr")
-                    group.cancel_scope.cancel()
+        if room < 0:
+            self._ended = HandlerOutcome(killed_by="stderr")
+            group.cancel_scope.cancel()
+        self._relayed.set()
 
 
 def _stream(stream: ByteReceiveStream | None) -> ByteReceiveStream:

@@ -92,7 +92,6 @@ def _work() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     asyncio.run(_serve(reading, writing))
-    sys.stdout.flush()
     os._exit(0)
 
 
@@ -107,7 +106,10 @@ async def _serve(reading: int, writing: int) -> None:
     _limit(given["memory_bytes"], given["file_bytes"])
     line = Line(writing)
     answers = loop.create_task(line.listen(reader))
-    line.say(await _outcome(given, line))
+    outcome = await _outcome(given, line)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    line.say(outcome)
     answers.cancel()
 
 

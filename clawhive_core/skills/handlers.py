@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,9 +90,9 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, _Function | None]]:
 def _of_tool(
     skill: Skill, tool: ExportedTool, functions: Mapping[str, _Function | None], file: Path
 ) -> Iterator[Finding]:
-    if not tool.function.isidentifier():
+    if not tool.function.isidentifier() or keyword.iskeyword(tool.function):
         message = f"no function can be called `{tool.function}`, so `{tool.name}` has no handler"
-        yield tool.place.finding("CH0509", "error", message, "begin its name with a letter")
+        yield tool.place.finding("CH0509", "error", message, "rename the tool")
     elif tool.function not in functions:
         close = nearest(tool.function, functions)
         write = f"write in {shown(file)}: async def {tool.function}(input, ctx): ..."

@@ -76,6 +76,9 @@ def test_both_boxes_keep_to_the_protocol(tmp_path):
         ("def f(input, ctx):\n    return ctx.call(name='a.b', input={'x': 1})", {"got": "call"}),
         ("import json\nL = 3\nctx = 1\ndef f(input, ctx):\n    return json.loads(str(L))", 3),
         ("def f(input, ctx):\r\n    return 1", 1),
+        ("type = str = json = len = 5\ndef f(input, ctx):\n    return len", 5),
+        ("async def f(input, ctx):\n    ask = ctx.call\n    return await ask('a.b')",
+         {"got": "call"}),
     ],
 )  # fmt: skip
 async def test_a_handler_answers_its_value(box, body, value):
@@ -170,12 +173,29 @@ async def test_what_is_no_json_is_told_apart(box, body):
     assert "not JSON serializable" in outcome.error
 
 
+async def test_a_huge_value_is_no_answer(box):
+    outcome = await box("def f(input, ctx):\n    return 'x' * 40_000_000")
+    assert outcome.value is None
+    assert outcome.error
+
+
 async def test_a_memory_bomb_meets_its_limit(box):
     outcome = await box(
         "def f(input, ctx):\n    return [str(x) for x in range(100_000_000)]",
         memory_bytes=64 * 1024 * 1024,
     )
     assert outcome.killed_by == "memory"
+
+
+async def test_all_that_a_handler_prints_is_heard(box):
+    source = """
+def f(input, ctx):
+    for number in range(2000):
+        print(number)
+    return 1
+"""
+    assert (await box(source)).value == 1
+    assert box.printed.split() == [b"%d" % number for number in range(2000)]
 
 
 async def test_printing_without_end_meets_its_limit(box):
@@ -266,6 +286,13 @@ async def test_a_fenced_handler_reaches_no_file(monty, body):
     outcome = await monty(f"def f(input, ctx):\n    {body}")
     assert outcome.error is not None
     assert outcome.value is None
+
+
+@pytest.mark.parametrize("arguments", ["", "'call'", "'no', (), {}", "[], 1, 2", "'call', 1, 2"])
+async def test_what_stands_behind_ctx_cannot_be_misused(monty, arguments):
+    outcome = await monty(f"def f(input, ctx):\n    return _ask_({arguments})")
+    assert outcome.error.startswith("TypeError: ctx.")
+    assert monty.asked == []
 
 
 async def test_a_fenced_handler_sees_no_environment(monty, monkeypatch):

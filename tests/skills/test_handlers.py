@@ -58,6 +58,12 @@ def test_a_missing_or_broken_handler_is_an_error_at_its_place(place, handlers, c
     assert fix in str(entry.findings[0].fix)
 
 
+@pytest.mark.parametrize("name", ["import", "1st", "async"])
+def test_a_tool_whose_name_no_function_can_have_is_an_error(place, name):
+    place.skill("one", f"exports: {{api_version: '1.0', tools: ['{name}']}}\n", handlers="")
+    assert found(place) == [("CH0509", "error", "skills/one/clawhive.yaml:1:39")]
+
+
 def test_handlers_are_never_run_to_find_them(place):
     place.skill("one", EXPORTS, handlers="raise SystemExit\ndef calculate(input, ctx): ...")
     assert found(place) == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
         AsyncFunctionSnapshot,
         AsyncFutureSnapshot,
         AsyncMontySession,
-        ClassInstance,
         ExternalSettledResult,
         MontyError,
         OSPolicy,
@@ -38,23 +36,46 @@ if TYPE_CHECKING:
 
     from clawhive_core import Limit, Stream
 
-_CALL = """
+LONGEST = 16 * 1024 * 1024
+"""Characters of JSON that a handler's value may take."""
+
+_ASK = "_ask_"
+"""The function of the engine that the methods of `ctx` call."""
+_BEFORE = """
 import json as _json_
-_value_ = {function}(_input_, _ctx_)
-if str(type(_value_)) == "<class 'coroutine'>":
-    _value_ = await _value_
-try:
-    _text_, _problem_ = _json_.dumps(_value_), None
-except (TypeError, ValueError) as _error_:
-    _text_, _problem_ = "null", str(_error_)
-(_text_, _problem_)
+_len_, _str_, _type_, _unsound_ = len, str, type, (TypeError, ValueError)
+class Context:
+    def __init__(self, facts):
+        {facts}
+    def call(self, *args, **kwargs):
+        return _ask_("call", args, kwargs)
+    def read(self, *args, **kwargs):
+        return _ask_("read", args, kwargs)
+    def save(self, *args, **kwargs):
+        return _ask_("save", args, kwargs)
+    def show(self, *args, **kwargs):
+        return _ask_("show", args, kwargs)
+def _text_(value):
+    try:
+        text = _json_.dumps(value)
+    except _unsound_ as error:
+        return None, _str_(error)
+    if _len_(text) > {longest}:
+        return None, "its JSON is longer than {longest} characters"
+    return text, None
 """
-_MODULE = "<python-input-0>"
-"""What the engine calls the first text of a session: the handler's module."""
+_CALL = """
+_value_ = {function}(_input_, _ctx_)
+if _str_(_type_(_value_)) == "<class 'coroutine'>":
+    _value_ = await _value_
+_text_(_value_)
+"""
+_MODULE = "<python-input-1>"
+"""What the engine calls the second text of a session: the handler's module."""
 
 
 class _Methods:
-    """The methods of `ctx`, for the names and order of their arguments."""
+    """The methods of `ctx`: bound here, because the engine loses the place of a wrong call."""
 
     def call(self, name: str, input: Any = None) -> None: ...
     def read(self, path: str) -> None: ...
@@ -149,19 +170,22 @@ class HandlerJob:
         """Define the module's functions, then call the one that is meant."""
         from pydantic_monty import MontyError
 
+        await self._feed(session, group, self._before(), {"_facts_": dict(self._call.facts)})
         try:
             await self._feed(session, group, self._call.source, {})
         except MontyError as error:
             return error if _is_syntax(error) else self._failed(error)
         code = _CALL.format(function=self._call.function).lstrip()
-        inputs = {"_input_": dict(self._call.input), "_ctx_": self._context()}
+        inputs = {"_input_": dict(self._call.input)}
         try:
             text, problem = await self._feed(session, group, code, inputs)
         except MontyError as error:
             return self._failed(error)
         if (failed := await self._unawaited()) is not None:
             return HandlerOutcome(error=failed)
-        return HandlerOutcome(json.loads(text), problem, not_json=problem is not None)
+        if problem is not None:
+            return HandlerOutcome(error=problem, not_json=True)
+        return HandlerOutcome(json.loads(text))
 
     async def _unawaited(self) -> str | None:
         """Wait for what the handler asked for and did not await; the first error among it."""
@@ -172,13 +196,11 @@ class HandlerJob:
         errors = [answer["message"] for answer in answers if "message" in answer]
         return f"RuntimeError: {errors[0]}" if errors else None
 
-    def _context(self) -> ClassInstance:
-        from pydantic_monty import ClassInstance
-
-        facts = dict(self._call.facts)
-        return ClassInstance(
-            SimpleNamespace(**facts), eager_attrs=tuple(facts), allowed_methods=_SIGNATURES
-        )
+    def _before(self) -> str:
+        """Return the text that makes `ctx`, before the module can call anything by other names."""
+        lines = [f"self.{name} = facts[{name!r}]" for name in self._call.facts]
+        facts = "\n        ".join(lines) or "pass"
+        return _BEFORE.format(facts=facts, longest=LONGEST).lstrip() + "_ctx_ = Context(_facts_)\n"
 
     async def _feed(
         self, session: AsyncMontySession, group: TaskGroup, code: str, inputs: dict[str, Any]
@@ -186,31 +208,33 @@ class HandlerJob:
         """Run one text of the session, answering all that it asks for."""
         from pydantic_monty import AsyncFunctionSnapshot, AsyncFutureSnapshot, MontyComplete
 
-        state: Any = await session.feed_start(code, inputs=inputs, print_callback=self._print)
+        state: Any = await session.feed_start(
+            code, inputs=inputs, external_lookup={_ASK: _ask}, print_callback=self._print
+        )
         while not isinstance(state, MontyComplete) and self._fatal is None:
             if isinstance(state, AsyncFutureSnapshot):
                 state = await self._wait(state)
-            elif isinstance(state, AsyncFunctionSnapshot) and state.object_id is not None:
-                state = await state.resume(self._ask(state, group))
-            elif isinstance(state, AsyncFunctionSnapshot):
+            elif isinstance(state, AsyncFunctionSnapshot) and state.is_os_function:
                 state = await self._system(state, group)
+            elif isinstance(state, AsyncFunctionSnapshot):
+                state = await state.resume(self._ask(state, group))
             else:
                 state = await state.resume_auto()
         return ("null", None) if self._fatal is not None else state.output
 
     def _ask(self, asked: AsyncFunctionSnapshot, group: TaskGroup) -> Any:
         """Begin to answer a method of `ctx`; what it answers is to be awaited."""
-        name = str(asked.function_name)
-        signature = _SIGNATURES.get(name)
-        if signature is None:
-            return {"exc_type": "AttributeError", "message": f"ctx has no `{name}`"}
         try:
-            bound = signature.bind(None, *asked.args, **asked.kwargs)
-        except TypeError as error:
-            return {"exc_type": "TypeError", "message": f"ctx.{name}(): {error}"}
-        arguments = {key: value for key, value in bound.arguments.items() if key != "self"}
+            method, args, kwargs = asked.args
+            bound = _SIGNATURES[method].bind(None, *args, **kwargs)
+        except (TypeError, ValueError, KeyError) as error:
+            return {
+                "exc_type": "TypeError",
+                "message": f"ctx.{next(iter(asked.args), None)}(): {error}",
+            }
+        arguments = {name: value for name, value in bound.arguments.items() if name != "self"}
         self._asked.add(asked.call_id)
-        group.start_soon(self._answer, asked.call_id, name, arguments)
+        group.start_soon(self._answer, asked.call_id, method, arguments)
         return {"future": ...}
 
     async def _answer(self, call_id: int, name: str, arguments: Mapping[str, Any]) -> None:
@@ -221,6 +245,8 @@ class HandlerJob:
             self._settled[call_id] = {"exc_type": "RuntimeError", "message": message}
         except Exception as error:  # noqa: BLE001 - it is raised by `_drive`, out of the task group
             self._fatal = error
+            if self._worker is not None:
+                self._worker.kill()
         self._news.set()
 
     async def _wait(self, waiting: AsyncFutureSnapshot) -> Any:
@@ -286,6 +312,10 @@ def _is_syntax(error: MontyError) -> bool:
     if isinstance(error, MontyRuntimeError):
         return isinstance(error.exception(), NotImplementedError)
     return isinstance(error, MontySyntaxError)
+
+
+def _ask(*_: Any) -> None:
+    """Stand for the function `_ASK`; each call of it comes out as a request instead."""
 
 
 def _worker(session: AsyncMontySession, memory: int) -> Worker:
