@@ -17,7 +17,7 @@ from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import Artifact
+from clawhive_core.model.tools import Artifact, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.context import Store, Stream
 
@@ -163,7 +163,10 @@ class ToolContext:
 
     async def invoke(self, name: str, input: Mapping[str, Any], label: str = "") -> Outcome:
         """Call another tool and return the whole result or refusal, under a plan's name for it."""
-        return await self.services.call_nested(self, name, input, label)
+        outcome = await self.services.call_nested(self, name, input, label)
+        if isinstance(outcome, ToolResult):
+            self.left.extend(outcome.artifacts)
+        return outcome
 
     async def read(self, path: str) -> Any:
         """Return what the skill saved under a path, None where it saved nothing."""

@@ -43,7 +43,7 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
@@ -308,11 +308,9 @@ class Executor:
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
         meta = _tool(pending).meta
-        finished = finish(result, meta, pending.call.id, self._validators)
+        finished = finish(result, meta, pending.call.id, self._validators, context.left)
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
-        if context.left:
-            finished = replace(finished, artifacts=(*finished.artifacts, *context.left))
         error = error_of(finished)
         self._wiring.log.post(
             pending.ended("succeeded" if error is None else "failed", finished, error)
@@ -336,11 +334,10 @@ class Executor:
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
         """Run a tool's own call; its principal, rights and deadline are the outer call's."""
-        context.nested += 1
-        call_id = f"{context.tool_call_id}>{context.nested}"
+        number = context.nested = context.nested + 1
         scope = replace(
             context.scope,
-            step_id=f"{context.invocation_id}>{context.nested}",
+            step_id=f"{context.invocation_id}>{number}",
             label=label,
             attempt=1,
             depth=context.scope.depth + 1,
@@ -349,10 +346,7 @@ class Executor:
             approved=None,
             reach=context.reach,
         )
-        outcome = await self.invoke(ToolCall(call_id, name, input), scope)
-        if isinstance(outcome, ToolResult):
-            context.left.extend(outcome.artifacts)
-        return outcome
+        return await self.invoke(ToolCall(f"{context.tool_call_id}>{number}", name, input), scope)
 
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model for a tool, under the run's rights and log."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,9 +20,21 @@ MAX_STRUCTURED = 8 * 1024 * 1024
 
 
 def finish(
-    result: Any, meta: ToolMeta, call_id: str, validators: Validators
+    result: Any,
+    meta: ToolMeta,
+    call_id: str,
+    validators: Validators,
+    left: Sequence[Artifact] = (),
 ) -> ToolResult | Refusal:
-    """Return a provider's answer as a ToolResult, or why it is none."""
+    """Return a provider's answer as a ToolResult, or why it is none.
+
+    Args:
+        result: What the provider answered.
+        meta: The tool.
+        call_id: The call that is answered.
+        validators: What its output schema is checked with.
+        left: What nested calls left behind: it belongs to the result.
+    """
     if not isinstance(result, ToolResult):
         return _invalid(meta, f"answered {type(result).__name__} instead of a ToolResult")
     if (problem := _problem_of(result)) is not None:
@@ -44,6 +56,8 @@ def finish(
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(text) - MAX_TEXT} more characters]"
     artifacts = tuple(result.artifacts)
+    if left:
+        artifacts += tuple(left)
     if result.tool_call_id == call_id and text is result.output and artifacts is result.artifacts:
         return result
     return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts)

@@ -254,8 +254,9 @@ def choose(
     if any(each["made_up"] for each in useful[:max_sources]):
         text = "it is the stub, which makes its results up; name documents, or set up a search"
         warn(warnings, "stub", "web.search", text)
-    if len(useful) > max_sources:
-        left = f"{len(useful) - max_sources} further sources were left out"
+    left_out = [each for each in useful[max_sources:] if not each["made_up"]]
+    if left_out:
+        left = f"{len(left_out)} further sources were left out"
         warn(warnings, "left_out", "max_sources", left)
     return useful[:max_sources]
 

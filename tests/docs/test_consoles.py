@@ -125,6 +125,18 @@ def test_a_query_of_the_logs_page_can_be_made(terminal):
     assert [row[:2] for row in rows] == [("file.list", "refused")]
 
 
+@pytest.mark.promise("P-085")
+def test_a_report_is_made_and_checked_as_the_page_says(terminal):
+    page = "docs/how-to/research-report.md"
+    first, gone, check = consoles(page)
+    terminal.run(first)
+    (made,) = terminal.project.glob("clawhive-out/*/evidence.json")
+    terminal.project.joinpath("check.py").write_text(block(page, "python"), "utf-8")
+    terminal.run(check)
+    terminal.run(gone)
+    assert made.is_file()
+
+
 def test_a_policy_check_is_written_as_the_page_says(terminal):
     page = "docs/how-to/policy-check.md"
     code, trial = block(page, "python", 0), block(page, "python", 1)

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from clawhive_core import Hive, ToolMeta, ToolResult
@@ -13,6 +15,9 @@ from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 BUILTIN = {"plugins.enabled": ["builtin"]}
 QUERY = "How are approvals parked?"
+SCHEMA = jsonschema.Draft202012Validator(
+    json.loads(resources.files("clawhive_core").joinpath("data/schemas/evidence.json").read_text())
+)
 
 
 class Search:
@@ -61,7 +66,9 @@ async def report(hive, **input):
     assert run["status"] == "succeeded", run["error"]
     folder = Path(run["artifacts_dir"])
     assert (folder / "report.md").read_text("utf-8") == run["output"]
-    return run, json.loads((folder / "evidence.json").read_text("utf-8"))
+    evidence = json.loads((folder / "evidence.json").read_text("utf-8"))
+    assert list(SCHEMA.iter_errors(evidence)) == []
+    return run, evidence
 
 
 def codes(evidence):
