@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
+from clawhive_core.execution.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.execution.workspace import FileWorkspace
@@ -53,7 +54,7 @@ class ToolContext:
     deadline: float
     services: Services
     namespace: str
-    nested: int = 0
+    nested: NestedCalls = field(default_factory=NestedCalls)
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
     signals: int = 0
 

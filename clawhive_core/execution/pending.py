@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
+from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -133,3 +134,11 @@ class PendingCall:
             provider_id=None if self.meta is None else self.meta.provider_id,
             status=status,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A call whose tool stopped, because a person must answer a call of its own."""
+
+    pending: PendingCall
+    asked: NeedHumanApproval

@@ -25,9 +25,10 @@ from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
+from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
