@@ -85,12 +85,7 @@ class Executor:
         """Take one call through the stages."""
         pending = PendingCall(_named(call), scope)
         try:
-            self._read(pending, call.input)
-            self._resolve(pending)
-            self._access(pending)
-            self._validate(pending)
-            self._effects(pending)
-            await self._decide(pending)
+            await self.weigh(pending)
             await self._approve(pending)
             await self._commit(pending)
         except Refused as exit_:
@@ -98,11 +93,24 @@ class Executor:
             return exit_.refusal
         return await self._invoke(pending)
 
-    def _read(self, pending: PendingCall, input: Any) -> None:
+    async def weigh(self, pending: PendingCall) -> None:
+        """Take a call through the stages up to its decision; nothing is executed or recorded.
+
+        Raises:
+            Refused: It is denied, or cannot be decided; an answer `ask` is in its decision.
+        """
+        self._read(pending)
+        self._resolve(pending)
+        self._access(pending)
+        self._validate(pending)
+        self._effects(pending)
+        await self._decide(pending)
+
+    def _read(self, pending: PendingCall) -> None:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
         call = pending.call
         try:
-            plain = plain_object(input, MAX_INPUT)
+            plain = plain_object(call.input, MAX_INPUT)
         except InvalidInput as error:
             pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(
@@ -170,19 +178,10 @@ class Executor:
             ) from error
 
     async def _decide(self, pending: PendingCall) -> None:
-        scope, meta = pending.scope, _tool(pending).meta
-        request = PolicyRequest(
-            meta,
-            pending.call.input,
-            scope.principal,
-            pending.capabilities,
-            scope.run.task_id,
-            scope.step_id,
-            scope.run.conversation_id,
-        )
-        results = await self._check(request)
-        scope.run.rules.expire(now())
-        pending.decision = decide(request, scope.run.rules, results)
+        request, rules = pending.request(_tool(pending).meta), pending.scope.run.rules
+        pending.checked = await self._check(request)
+        rules.expire(now())
+        pending.decision = decide(request, rules, pending.checked)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision
+from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 
 def idempotency_key(scope: CallScope, call_id: str) -> str:
@@ -29,6 +30,8 @@ class PendingCall:
     scope: CallScope
     tool: Tool | None = None
     capabilities: tuple[str, ...] = ()
+    checked: Sequence[CheckResult] = ()
+    """What the policy checks of plugins say."""
     decision: Decision | None = None
     approval: str | None = None
     """How an approval was answered, None where none was asked for."""
@@ -40,6 +43,19 @@ class PendingCall:
     def meta(self) -> ToolMeta | None:
         """The tool's definition, once it is resolved."""
         return None if self.tool is None else self.tool.meta
+
+    def request(self, meta: ToolMeta) -> PolicyRequest:
+        """Return what is decided about."""
+        scope = self.scope
+        return PolicyRequest(
+            meta,
+            self.call.input,
+            scope.principal,
+            self.capabilities,
+            scope.run.task_id,
+            scope.step_id,
+            scope.run.conversation_id,
+        )
 
     def started(self) -> Event:
         """Return the intent: written before anything happens."""

@@ -209,7 +209,7 @@ class Hive:
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
         scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
         call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.catalog.current, self._contributed.checks)
+        return await consider(call, scope, self.executor)
 
     async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
         """Run today's planner, loop and orchestrator on a run's recorded answers.
