@@ -157,7 +157,7 @@ def print_run(run: Mapping[str, Any]) -> None:
 def _print_waiting(run: Mapping[str, Any]) -> None:
     for step in run["steps"]:
         for invocation in step["invocations"]:
-            if invocation["status"] == "parked":
+            if invocation["status"] == "parked" and invocation["end_at"] is None:
                 note(f"waits for a person: {invocation['tool']}: {invocation['input_preview']}")
     note("  look:   clawhive approvals show last")
     note("  answer: clawhive approvals approve last, or deny last")

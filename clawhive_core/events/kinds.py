@@ -107,7 +107,8 @@ _KINDS = (
     Kind(
         INVOCATION_END,
         1,
-        "a call came back or was given up; status succeeded, failed, abandoned or unknown",
+        "a call came back, was given up or is parked; status succeeded, failed, abandoned, unknown"
+        " or parked",
         {
             "output": "what came back (blob)",
             "output_preview": "the output on one line, cut",

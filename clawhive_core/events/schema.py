@@ -137,7 +137,10 @@ FROM (
                 WHEN 'intended' THEN 'running'
                 WHEN 'refused' THEN 'failed'
                 WHEN 'abandoned' THEN 'failed'
-                WHEN 'parked' THEN 'waiting_approval'
+                WHEN 'parked' THEN CASE WHEN EXISTS (
+                    SELECT 1 FROM events AS r
+                    WHERE r.run_id = v_invocations.run_id AND r.kind = 'run.end'
+                ) THEN 'cancelled' ELSE 'waiting_approval' END
                 ELSE status
             END,
             error, trace_id, provider_id, capability_level, input_preview, output_preview,
@@ -152,7 +155,10 @@ WHERE place = 1;
 # Version 2: a call that a person must answer is a row from the moment it is asked for.
 _DROPPED = "DROP VIEW v_steps; DROP VIEW v_invocations;"
 
-SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _DROPPED + _INVOCATIONS + _STEPS))
+# Version 3: a tool that was parked for a call of its own does not wait any more once its run ended.
+_VIEWS = _DROPPED + _INVOCATIONS + _STEPS
+
+SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _VIEWS, _VIEWS))
 """The event log's own tables; other rooms add theirs beside it."""
 
 TRIGGERS = frozenset(

@@ -14,7 +14,7 @@ from clawhive_core.capabilities import parse
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import approval_required, unapproved
-from clawhive_core.execution.scope import Ask
+from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import digest
 from clawhive_core.model.ids import new_id
@@ -41,8 +41,7 @@ class Approvals:
         scope = pending.scope
         if scope.approved is not None:
             return self._again(pending, scope.approved)
-        # A nested call that waited would use up the time of the call around it.
-        if scope.run.approve == "deny" or scope.parent_invocation_id is not None:
+        if scope.run.approve == "deny":
             raise approval_required(pending)
         self.book.expire()
         wanted = await anyio.to_thread.run_sync(call_digest, pending)
@@ -50,7 +49,10 @@ class Approvals:
         if approval is None:
             approval = await self._request(pending, wanted)
         if approval.state == "pending":
-            approval = await self._wait(approval, pending)
+            # A nested call that waited here would use up the time of the tool that makes it.
+            if scope.parent_invocation_id is not None:
+                raise _waits(approval)
+            approval = await self._wait(approval, scope.run)
             wanted = await anyio.to_thread.run_sync(call_digest, pending)
         return self._use(approval, wanted, pending)
 
@@ -74,17 +76,25 @@ class Approvals:
         await self.book.log.append(pending.asked(more))
         return self.book.find(approval_id)
 
-    async def _wait(self, approval: Approval, pending: PendingCall) -> Approval:
-        run = pending.scope.run
+    async def settle(self, scope: CallScope) -> None:
+        """Have the calls answered for which the tool of a step was parked.
+
+        Raises:
+            NeedHumanApproval: Nobody is here to answer one of them.
+        """
+        if scope.run.approve == "deny":
+            return  # each is refused when it is made again
+        self.book.expire()
+        for asked in self.book.pending_below(scope.run.run_id, f"{scope.step_id}{NESTED}"):
+            approval = self.book.find(asked.approval_id)  # one answer may have followed another
+            if approval.state == "pending":
+                await self._wait(approval, scope.run)
+
+    async def _wait(self, approval: Approval, run: RunScope) -> Approval:
         if run.approve == "ask" and run.ask is not None:
             approval = await self._answered(approval, run.ask)
         if approval.state == "pending":
-            raise NeedHumanApproval(
-                f"`{approval.tool}` waits for a person",
-                place=approval.approval_id,
-                fix=f"clawhive approvals show {approval.approval_id}",
-                data={"approval_id": approval.approval_id},
-            )
+            raise _waits(approval)
         return approval
 
     async def _answered(self, approval: Approval, ask: Ask) -> Approval:
@@ -126,6 +136,15 @@ class Approvals:
             and grant.subject == approval.principal
             and grant.capability in approval.capabilities
         )
+
+
+def _waits(approval: Approval) -> NeedHumanApproval:
+    return NeedHumanApproval(
+        f"`{approval.tool}` waits for a person",
+        place=approval.approval_id,
+        fix=f"clawhive approvals show {approval.approval_id}",
+        data={"approval_id": approval.approval_id},
+    )
 
 
 def call_digest(pending: PendingCall) -> str:

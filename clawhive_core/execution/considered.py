@@ -2,99 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from clawhive_core.catalog.catalog import Catalog, Tool
-from clawhive_core.errors import CapabilityError, InvalidInput, ToolError, UnknownId
-from clawhive_core.execution.effects import requested
+from clawhive_core.errors import ClawHiveError, InvalidInput, ToolError, UnknownId
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.execution.refusals import approval_required, denied
+from clawhive_core.execution.refusals import Refused, approval_required
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.execution.validation import Validators, describe
-from clawhive_core.model.tools import ToolCall, ToolMeta
-from clawhive_core.policy.checks import run_checks
-from clawhive_core.policy.decision import Decision, decide
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.explain import why
-from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
 
 
-async def consider(
-    call: ToolCall,
-    scope: CallScope,
-    catalog: Catalog,
-    checks: Callable[[], Sequence[PolicyCheck]],
-) -> dict[str, Any]:
+class Weigher(Protocol):
+    """What takes a call through the stages up to its decision: the executor."""
+
+    async def weigh(self, pending: PendingCall) -> None:
+        """Decide a call; raises Refused where it is denied, or cannot be made at all."""
+        ...
+
+
+async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[str, Any]:
     """Return the verdict on a call and each reason for it; nothing is executed or recorded.
 
     Raises:
         UnknownId: There is no such tool.
         InvalidInput: The input fails the tool's schema, or names nothing that can be normalised.
-        ToolError: The tool declares an effect that cannot be used; a call of it is denied.
+        ToolError: No call can be made: the tool declares an effect that cannot be used, perhaps.
     """
-    tool = _find(call.name, catalog)
-    capabilities = _capabilities(tool.meta, call.input, scope)
-    run = scope.run
-    request = PolicyRequest(
-        tool.meta,
-        call.input,
-        scope.principal,
-        capabilities,
-        run.task_id,
-        scope.step_id,
-        run.conversation_id,
-    )
-    results = await _results(checks, request)
-    decision = decide(request, run.rules, results)
-    reasons = why(request, run.rules, results, decision)
-    meta = tool.meta
+    pending, refusal = PendingCall(call, scope), None
+    try:
+        await weigher.weigh(pending)
+    except Refused as exit_:
+        refusal = exit_.refusal
+    meta, decision = pending.meta, pending.decision
+    if meta is None or decision is None:
+        raise _error(call.name, refusal)
+    if decision.verdict == "ask":
+        refusal = approval_required(pending).refusal
     return {
         "tool": meta.name,
         "provider_id": meta.provider_id,
-        **reasons,
-        **_next(call, scope, tool, decision),
+        **why(pending.request(meta), scope.run.rules, pending.checked, decision),
+        "message": "the call would be made" if refusal is None else refusal.message,
+        "next": None if refusal is None else dict(refusal.next),
     }
 
 
-def _find(name: str, catalog: Catalog) -> Tool:
-    tool = catalog.find(name)
-    if tool is None:
-        raise UnknownId(f"there is no tool `{name}`", place=name, fix="clawhive tools list")
-    return tool
-
-
-def _capabilities(meta: ToolMeta, input: Mapping[str, Any], scope: CallScope) -> tuple[str, ...]:
-    problems = Validators().problems(meta.contract_hash, meta.input_schema, input)
-    if problems:
-        raise InvalidInput(
-            f"`{meta.name}`: {describe(problems)}",
-            place=problems[0].path or "the input",
-            fix=f"clawhive tools show {meta.name}",
-        )
-    try:
-        return requested(meta, input, {"workspace": scope.run.root, "run": scope.run.artifacts})
-    except CapabilityError as error:
-        raise ToolError(
-            f"`{meta.name}` does not say in a usable way what it touches: {error.message}",
-            code="denied",
-            fix=f"report it to the author of the provider `{meta.provider_id}`",
-        ) from error
-
-
-async def _results(
-    checks: Callable[[], Sequence[PolicyCheck]], request: PolicyRequest
-) -> Sequence[CheckResult]:
-    try:
-        found = checks()
-    except Exception as error:  # noqa: BLE001 - as at the door: what cannot be loaded denies
-        return (CheckResult("deny", f"check:unavailable:{type(error).__name__}"),)
-    return await run_checks(found, request)
-
-
-def _next(call: ToolCall, scope: CallScope, tool: Tool, decision: Decision) -> dict[str, Any]:
-    """Return what a person may do about the verdict, as the refusal of the call would say it."""
-    if decision.verdict == "allow":
-        return {"message": "the call would be made", "next": None}
-    pending = PendingCall(call, scope, tool, decision=decision)
-    refused = denied(pending) if decision.verdict == "deny" else approval_required(pending)
-    return {"message": refused.refusal.message, "next": dict(refused.refusal.next)}
+def _error(name: str, refusal: Refusal | None) -> ClawHiveError:
+    """Return the error of a call that could not be decided, as whoever typed it wants it."""
+    if refusal is None:
+        return ToolError(f"`{name}` was not decided")
+    if refusal.error == "tool_not_found":
+        return UnknownId(refusal.message, place=name, fix="clawhive tools list")
+    if refusal.error == "invalid_input":
+        place = next(iter(refusal.next["paths"]), "") or "the input"
+        return InvalidInput(refusal.message, place=place, fix=f"clawhive tools show {name}")
+    fix = "clawhive doctor"
+    if "provider_id" in refusal.next:
+        fix = f"report it to the author of the provider `{refusal.next['provider_id']}`"
+    return ToolError(refusal.message, code=refusal.error, fix=fix)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.execution.workspace import FileWorkspace
@@ -61,7 +62,7 @@ class ToolContext:
     namespace: str
     reach: Reach | None = None
     """What it may call, where it acts as a skill."""
-    nested: int = 0
+    nested: NestedCalls = field(default_factory=NestedCalls)
     left: list[Artifact] = field(default_factory=list[Artifact])
     """What nested calls left behind: it belongs to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])

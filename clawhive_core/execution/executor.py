@@ -6,29 +6,31 @@ Every tool call goes through `Executor.invoke`; there is no second way, so nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
-from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import (
     CapabilityError,
     ClawHiveError,
     InvalidInput,
     LogWriteFailed,
+    NeedHumanApproval,
     RunError,
     ToolError,
 )
-from clawhive_core.events.log import EventLog, now
-from clawhive_core.execution.approval import Approvals
+from clawhive_core.events.log import now
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.earlier import earlier_calls
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
-from clawhive_core.execution.pending import PendingCall, recordable
-from clawhive_core.execution.plain import plain_object
+from clawhive_core.execution.nested import led
+from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
+from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.refusals import (
     Refused,
     approval_required,
@@ -38,55 +40,19 @@ from clawhive_core.execution.refusals import (
     refuse,
     unapproved,
 )
-from clawhive_core.execution.results import error_of, finish, partial_result
-from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.repeater import Repeater
+from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
+from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.execution.validation import Validators, describe
+from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
-from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
+from clawhive_core.protocols.check import CheckResult, PolicyRequest
 from clawhive_core.protocols.context import Store
-
-MAX_INPUT = 16 * 1024 * 1024
-"""About the bytes of JSON that a call's input may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorLimits:
-    """Bounds of every call."""
-
-    call_depth: int = 8
-    grace_seconds: float = 2.0
-    """How long a tool may take to stop after its deadline."""
-
-
-class Completer(Protocol):
-    """The way to a model, for tools that ask one."""
-
-    async def complete(self, request: LlmRequest, scope: CallScope) -> LlmResponse:
-        """Answer a request under the run's rights, budget and log."""
-        ...
-
-
-@dataclass(slots=True)
-class Wiring:
-    """What the composition root gives the executor."""
-
-    catalog: CatalogStore
-    log: EventLog
-    checks: Callable[[], Sequence[PolicyCheck]]
-    """The policy checks of plugins; raises where a required one failed to load."""
-    healthy: Callable[[], str | None]
-    """Why effects must stop (a required audit sink failed), or None."""
-    models: Completer | None = None
-    stores: Callable[[CallScope, str], Store] | None = None
-    """The values of a namespace, for the user of a call."""
-    redact: Callable[[str], None] = lambda _: None
-    approvals: Approvals | None = None
-    """Who asks people; without it, what must be asked is refused."""
 
 
 class Executor:
@@ -105,16 +71,19 @@ class Executor:
 
         Raises:
             LogWriteFailed: The log cannot be written; nothing was executed.
-            NeedHumanApproval: A person must answer elsewhere; the call is recorded as asked for.
+            NeedHumanApproval: A person must answer elsewhere: this call, which is recorded as asked
+                for, or one of its tool's own, for which it is parked.
         """
+        outcome = await self._attempt(call, scope)
+        while isinstance(outcome, Parked):
+            outcome = await self._attempt(call, await self._answered(outcome))
+        return outcome
+
+    async def _attempt(self, call: ToolCall, scope: CallScope) -> Outcome | Parked:
+        """Take one call through the stages."""
         pending = PendingCall(recordable(call), scope)
         try:
-            self._read(pending, call.input)
-            self._resolve(pending)
-            self._access(pending)
-            self._validate(pending)
-            self._effects(pending)
-            await self._decide(pending)
+            await self.weigh(pending)
             await self._approve(pending)
             await self._commit(pending)
         except Refused as exit_:
@@ -122,11 +91,24 @@ class Executor:
             return exit_.refusal
         return await self._invoke(pending)
 
-    def _read(self, pending: PendingCall, input: Any) -> None:
+    async def weigh(self, pending: PendingCall) -> None:
+        """Take a call through the stages up to its decision; nothing is executed or recorded.
+
+        Raises:
+            Refused: It is denied, or cannot be decided; an answer `ask` is in its decision.
+        """
+        self._read(pending)
+        self._resolve(pending)
+        self._access(pending)
+        self._validate(pending)
+        self._effects(pending)
+        await self._decide(pending)
+
+    def _read(self, pending: PendingCall) -> None:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
         call = pending.call
         try:
-            plain = plain_object(input, MAX_INPUT)
+            plain = plain_object(call.input, MAX_INPUT)
         except InvalidInput as error:
             pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(
@@ -197,21 +179,11 @@ class Executor:
             ) from error
 
     async def _decide(self, pending: PendingCall) -> None:
-        scope, meta = pending.scope, _tool(pending).meta
-        request = PolicyRequest(
-            meta,
-            pending.call.input,
-            scope.principal,
-            pending.capabilities,
-            scope.run.task_id,
-            scope.step_id,
-            scope.run.conversation_id,
-        )
-        results = await self._check(request)
-        rules = scope.run.rules
+        request, rules = pending.request(_tool(pending).meta), pending.scope.run.rules
+        pending.checked = await self._check(request)
         if rules.may_expire:
             rules.expire(now())
-        pending.decision = decide(request, rules, results)
+        pending.decision = decide(request, rules, pending.checked)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 
@@ -258,27 +230,50 @@ class Executor:
         events = (pending.consumed(approval_id), pending.started())
         await log.append(*events, sync=sync, within=consume(approval_id))
 
-    async def _invoke(self, pending: PendingCall) -> Outcome:
+    async def _answered(self, parked: Parked) -> CallScope:
+        """Have what a tool was parked for answered, and return the scope of its next attempt."""
+        scope, approvals = parked.pending.scope, self._wiring.approvals
+        if scope.parent_invocation_id is not None or approvals is None:
+            raise parked.asked
+        await approvals.settle(scope)
+        return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
+
+    async def _invoke(self, pending: PendingCall) -> Outcome | Parked:
         meta, seconds = _tool(pending).meta, self._seconds(pending)
         context = self._context(pending, seconds)
-        work: Bounded[Any] = Bounded(_work(pending, context), self._limits.grace_seconds)
+        doing = led(self._work(pending, context), context.nested)
+        work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
-            status = "abandoned" if overdue.fate == "abandoned" else "failed"
-            return self._fail(pending, context.partial, status, timeout_of(meta, seconds))
+            failure = timeout_of(meta, seconds)
+            if overdue.fate == "abandoned":
+                return self._fail(pending, context.partial, "abandoned", failure)
         except ClawHiveError as error:
-            return self._fail(pending, context.partial, "failed", failure_of(error))
+            failure = failure_of(error)
         except Escaped as escaped:
-            return self._fail(pending, context.partial, "failed", crash_of(meta, escaped.error))
+            failure = crash_of(meta, escaped.error)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its failure, not ours
-            return self._fail(pending, context.partial, "failed", crash_of(meta, error))
+            failure = crash_of(meta, error)
         except BaseException:
             self._interrupted(pending, context, work)
             raise
+        else:
+            return self._record(pending, context, result)
         finally:
             context.end()
-        return self._record(pending, context, result)
+        asked = context.nested.parked
+        if asked is not None:
+            return self._park(pending, context, asked)
+        return self._fail(pending, context.partial, "failed", failure)
+
+    async def _work(self, pending: PendingCall, context: ToolContext) -> Any:
+        """Let the provider do its work; a tool that is restarted repeats the calls it made."""
+        tool = _tool(pending)
+        if pending.scope.attempt > 1:
+            await self._wiring.log.flush()
+            context.nested.follow(earlier_calls(self._wiring.log, pending.scope))
+        return await tool.provider.invoke(tool.meta.name, pending.call.input, context)
 
     def _context(self, pending: PendingCall, seconds: float) -> ToolContext:
         meta = _tool(pending).meta
@@ -317,6 +312,12 @@ class Executor:
         )
         return finished
 
+    def _park(self, pending: PendingCall, context: ToolContext, asked: NeedHumanApproval) -> Parked:
+        """Record that a tool stops until a person has answered a call of its own."""
+        result = parked_result(pending.call.id, asked, context.partial)
+        self._wiring.log.post(pending.ended("parked", result, None))
+        return Parked(pending, asked)
+
     def _fail(
         self,
         pending: PendingCall,
@@ -334,26 +335,34 @@ class Executor:
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
         """Run a tool's own call; its principal, rights and deadline are the outer call's."""
-        number = context.nested = context.nested + 1
-        scope = replace(
-            context.scope,
-            step_id=f"{context.invocation_id}>{number}",
-            label=label,
-            attempt=1,
-            depth=context.scope.depth + 1,
-            parent_invocation_id=context.invocation_id,
-            deadline=context.deadline,
-            approved=None,
-            reach=context.reach,
-        )
-        return await self.invoke(ToolCall(f"{context.tool_call_id}>{number}", name, input), scope)
+        return await context.nested.run(partial(self._call, context, name, input, label))
+
+    async def _call(
+        self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
+    ) -> Outcome:
+        number, recorded = context.nested.take_call(recordable_text(name), input)
+        call = ToolCall(f"{context.tool_call_id}{NESTED}{number}", name, input)
+        below = context.scope.below(number, context.deadline)
+        scope = replace(below, label=label, reach=context.reach)
+        if recorded is None:
+            return await self.invoke(call, scope)
+        wiring = self._wiring
+        repeater = Repeater(wiring.log, wiring.catalog, wiring.approvals, self)
+        return await repeater.repeat(recorded, call, scope)
 
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model for a tool, under the run's rights and log."""
-        if self._wiring.models is None:
+        models = self._wiring.models
+        if models is None:
             raise ToolError("no model is configured", code="unknown_model")
-        scope = replace(context.scope, parent_invocation_id=context.invocation_id)
-        return await self._wiring.models.complete(request, scope)
+
+        async def complete() -> LlmResponse:
+            number, recorded = context.nested.take_answer(request)
+            return recorded or await models.complete(
+                request, context.scope.below(number, context.deadline)
+            )
+
+        return await context.nested.run(complete)
 
     def redact(self, secret: str) -> None:
         """Keep a value out of the log from now on."""
@@ -381,8 +390,3 @@ def _leaves_the_run(pending: PendingCall) -> bool:
 def _variables(pending: PendingCall) -> dict[str, str]:
     run = pending.scope.run
     return {"workspace": run.root, "run": run.artifacts}
-
-
-async def _work(pending: PendingCall, context: ToolContext) -> Any:
-    tool = _tool(pending)
-    return await tool.provider.invoke(tool.meta.name, pending.call.input, context)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
+from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision
+from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 _MAX_NAME = 200
 
@@ -26,10 +28,11 @@ def recordable(call: ToolCall) -> ToolCall:
     """Return the call with an id and a name that can be recorded, whoever made them up."""
     if _is_short(call.id) and _is_short(call.name):
         return call
-    return replace(call, id=_short(call.id), name=_short(call.name))
+    return replace(call, id=recordable_text(call.id), name=recordable_text(call.name))
 
 
-def _short(value: Any) -> str:
+def recordable_text(value: Any) -> str:
+    """Return a name or an id as the log keeps it."""
     if _is_short(value):
         return value
     return preview(value if isinstance(value, str) else repr(value), _MAX_NAME)
@@ -47,6 +50,8 @@ class PendingCall:
     scope: CallScope
     tool: Tool | None = None
     capabilities: tuple[str, ...] = ()
+    checked: Sequence[CheckResult] = ()
+    """What the policy checks of plugins say."""
     decision: Decision | None = None
     approval: str | None = None
     """How an approval was answered, None where none was asked for."""
@@ -58,6 +63,19 @@ class PendingCall:
     def meta(self) -> ToolMeta | None:
         """The tool's definition, once it is resolved."""
         return None if self.tool is None else self.tool.meta
+
+    def request(self, meta: ToolMeta) -> PolicyRequest:
+        """Return what is decided about."""
+        scope = self.scope
+        return PolicyRequest(
+            meta,
+            self.call.input,
+            scope.principal,
+            self.capabilities,
+            scope.run.task_id,
+            scope.step_id,
+            scope.run.conversation_id,
+        )
 
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
@@ -152,3 +170,11 @@ class PendingCall:
             provider_id=None if meta is None else meta.provider_id,
             status=status,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A call whose tool stopped, because a person must answer a call of its own."""
+
+    pending: PendingCall
+    asked: NeedHumanApproval

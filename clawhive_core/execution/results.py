@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from clawhive_core.errors import InvalidInput
+from clawhive_core.errors import InvalidInput, NeedHumanApproval
 from clawhive_core.execution.plain import plain_json
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.model.canonical import canonical_text, preview
@@ -101,12 +101,22 @@ def error_of(result: ToolResult) -> dict[str, Any] | None:
     return {**facts, "code": error, "message": str(facts.get("message", ""))}
 
 
+def parked_result(
+    call_id: str, asked: NeedHumanApproval, partial: Mapping[str, bytearray]
+) -> ToolResult:
+    """Return what a tool came to before it was parked: what it waits for, and its output so far."""
+    value = {**asked.data, **_texts(partial)}
+    return ToolResult(call_id, asked.message, structured=value)
+
+
 def partial_result(call_id: str, refusal: Refusal, partial: Mapping[str, bytearray]) -> ToolResult:
     """Return a failed execution as an error result, with the output that there was."""
-    value = refusal.to_dict()
-    for stream, data in partial.items():
-        value[stream] = bytes(data).decode("utf-8", "replace")
+    value = {**refusal.to_dict(), **_texts(partial)}
     return ToolResult(call_id, canonical_text(value), is_error=True, structured=value)
+
+
+def _texts(partial: Mapping[str, bytearray]) -> dict[str, str]:
+    return {stream: bytes(data).decode("utf-8", "replace") for stream, data in partial.items()}
 
 
 def _invalid(meta: ToolMeta, what: str) -> Refusal:

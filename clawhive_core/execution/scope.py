@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from clawhive_core.model.approvals import Approval
@@ -21,6 +21,10 @@ CORE = "core"
 Ask = Callable[[Approval], Awaitable[None]]
 """Shows an approval to a person and resolves it; one that returns without doing so lets the run
 park."""
+
+
+NESTED = ">"
+"""What stands between a step's id and the number of a call that its tool made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +118,21 @@ class CallScope:
     def invocation_id(self) -> str:
         """The id of this execution: equal runs give equal ids, which replay relies on."""
         return f"{self.step_id}#{self.attempt}"
+
+    def below(self, number: int, deadline: float) -> CallScope:
+        """Return the scope of a call that the tool makes; its step is the same in every attempt."""
+        return replace(
+            self,
+            step_id=f"{self.step_id}{NESTED}{number}",
+            label="",
+            attempt=1,
+            depth=self.depth + 1,
+            parent_invocation_id=self.invocation_id,
+            deadline=deadline,
+            approved=None,
+        )
+
+
+def is_nested(step_id: str | None) -> bool:
+    """Whether a step is what a tool asked for: a call, or an answer of a model."""
+    return step_id is not None and NESTED in step_id

@@ -27,11 +27,12 @@ from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
+from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.store import ValueStore
+from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
@@ -213,7 +214,7 @@ class Hive:
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
         scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
         call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.catalog.current, self._contributed.checks)
+        return await consider(call, scope, self.executor)
 
     async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
         """Run today's planner, loop and orchestrator on a run's recorded answers.

@@ -170,6 +170,15 @@ class ApprovalBook:
         )
         return _approval(rows[0]) if rows else None
 
+    def pending_below(self, run_id: str, prefix: str) -> list[Approval]:
+        """Return what waits in the steps whose ids start like this, oldest first."""
+        rows = self.log.read(
+            "SELECT * FROM approvals WHERE run_id = ? AND state = 'pending'"
+            " AND substr(step_id, 1, ?) = ? ORDER BY seq",
+            (run_id, len(prefix), prefix),
+        )
+        return [_approval(row) for row in rows]
+
     def resolve(
         self,
         approval_id: str,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from clawhive_core.errors import ModelError, NeedHumanApproval, NotReplayable
+from clawhive_core.errors import NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, full
+from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
-from clawhive_core.model.events import Blob, Event, StoredEvent
-from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage, block_from_json
-from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.runs.models import Models
 
@@ -70,11 +70,9 @@ class Record:
     run_id: str
     start: StoredEvent
     waiting: dict[tuple[str | None, str], deque[StoredEvent]]
+    calls: dict[str | None, RecordedCall]
+    """The calls of the planner or loop by step; a tool's own calls are repeated by the tool."""
     finished: bool
-    calls: frozenset[str | None] = frozenset()
-    """The steps that are tool calls: what a model was asked there, a tool asked it."""
-    asked: frozenset[str | None] = frozenset()
-    """The steps whose call waited for a person."""
     compared: int = 0
 
     @classmethod
@@ -85,59 +83,53 @@ class Record:
             NotReplayable: The log has no start of this run.
         """
         waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
+        calls: dict[str | None, RecordedCall] = {}
         start: StoredEvent | None = None
         finished = False
-        asked: set[str | None] = set()
         for stored in log.events(run_id=run_id):
-            kind = stored.event.kind
+            kind, step = stored.event.kind, stored.event.step_id
             if kind == "run.start":
                 start = stored
-            elif kind == "approval.requested":
-                asked.add(stored.event.step_id)
             elif kind == "run.end" and stored.event.status == "cancelled":
                 continue  # it was broken off, so its record ends in the middle
-            elif kind in COMPARED or kind.startswith("invocation."):
-                waiting[stored.event.step_id, kind].append(stored)
+            elif kind in COMPARED:
+                waiting[step, kind].append(stored)
                 finished = finished or kind == "run.end"
+            elif kind in CALL_KINDS and not is_nested(step):
+                calls.setdefault(step, RecordedCall(stored)).take(stored)
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
-        calls = frozenset(step for step, kind in waiting if kind.startswith("invocation."))
-        return cls(log, run_id, start, waiting, finished, calls, frozenset(asked))
+        return cls(log, run_id, start, waiting, calls, finished)
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""
         queue = self.waiting.get((step_id, kind))
         return queue.popleft() if queue else None
 
-    def take_call(self, step_id: str | None) -> tuple[StoredEvent | None, int]:
-        """Return the last recorded start or refusal of a step's call, and how many there were."""
-        last, attempts = None, 0
-        while event := self.take(step_id, "invocation.start"):
-            last, attempts = event, attempts + 1
-        # An attempt after an unfinished one may have been refused.
-        return self.take(step_id, "invocation.refused") or last, attempts
+    def take_call(self, call: ToolCall, scope: CallScope) -> RecordedCall | None:
+        """Return the recorded call of a step, None where it has none.
+
+        Raises:
+            Diverged: The recorded call is another one.
+        """
+        recorded = self.calls.pop(scope.step_id, None)
+        if recorded is not None:
+            _compare_call(self, recorded.first, call, scope)
+        return recorded
 
     def full(self, body: Any) -> Any:
         """Return a body with its blobs resolved, stored or not yet."""
-        if isinstance(body, Blob):
-            return self.full(body.value)
-        if isinstance(body, Mapping):
-            facts = cast("Mapping[str, Any]", body)
-            if facts.keys() & {"$blob", "$value"}:
-                return self.log.load(facts)
-            return {key: self.full(value) for key, value in facts.items()}
-        if isinstance(body, list | tuple):
-            return [self.full(item) for item in cast("list[Any]", body)]
-        return body
+        return full(self.log, body)
 
     def left_over(self) -> Difference | None:
-        """Return the first recorded event that was not repeated; nested calls are not."""
+        """Return the first recorded event that was not repeated; what tools asked for is not."""
         rest = [
             stored
-            for (step, kind), queue in self.waiting.items()
+            for (step, _), queue in self.waiting.items()
             for stored in queue
-            if kind != "invocation.end" and not self._by_a_tool(step, kind, stored)
+            if not is_nested(step)
         ]
+        rest += [call.asked for call in self.calls.values()]
         if not rest:
             return None
         first = min(rest, key=lambda stored: stored.seq)
@@ -150,15 +142,11 @@ class Record:
         """Return what the model calls of tools used: they count for the run, and do not repeat."""
         used = Usage()
         for (step, kind), queue in self.waiting.items():
-            if kind == "model.end" and step in self.calls:
+            if kind == "model.end" and is_nested(step):
                 for stored in queue:
                     usage: dict[str, Any] = stored.event.body["usage"] or {}
                     used += Usage(**usage)
         return used
-
-    def _by_a_tool(self, step: str | None, kind: str, stored: StoredEvent) -> bool:
-        asked = kind.startswith("model.") and step in self.calls
-        return asked or stored.event.body.get("parent_invocation_id") is not None
 
 
 class RecordedJournal:
@@ -214,40 +202,19 @@ class RecordedDoor:
             Diverged: The record has another call here, or ends here.
         """
         record = self._record
-        stored, _ = record.take_call(scope.step_id)
-        if stored is None:
-            if not record.finished and scope.step_id in record.asked:
-                raise NeedHumanApproval("it waits for a person", place=scope.step_id)
+        recorded = record.take_call(call, scope)
+        if recorded is None:
             if not record.finished:
                 raise Diverged(None)
             asked = f"{call.name} {_short(call.input)}"
             raise Diverged(Difference(None, "invocation", scope.step_id, "no call", asked))
-        outcome = recorded_outcome(record, stored, call, scope)
-        if outcome is None:
-            raise Diverged(None)
-        return outcome
-
-
-def recorded_outcome(
-    record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope
-) -> Outcome | None:
-    """Return what a recorded call came to, None where it has no end.
-
-    Raises:
-        Diverged: The recorded call is another one.
-    """
-    _compare_call(record, stored, call, scope)
-    if stored.event.kind == "invocation.refused":
-        return _refusal(stored.event.body["refusal"])
-    end = record.take(scope.step_id, "invocation.end")
-    if end is None:
-        return None
-    record.compared += 1
-    output = record.full(end.event.body["output"])
-    artifacts = tuple(Artifact(**each) for each in end.event.body["artifacts"])
-    return ToolResult(
-        call.id, output["output"], output["is_error"], output["structured"], artifacts
-    )
+        outcome = recorded.outcome(record.log, call.id)
+        if outcome is not None:
+            record.compared += recorded.end is not None
+            return outcome
+        if not record.finished and (recorded.is_parked or not recorded.attempts):
+            raise NeedHumanApproval("it waits for a person", place=scope.step_id)
+        raise Diverged(None)
 
 
 def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
@@ -307,15 +274,7 @@ def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
     queue = record.waiting.get((scope.step_id, "model.end"))
     if not queue:
         raise Diverged(None)
-    body = queue[0].event.body
-    if body["error"] is not None:
-        raise ModelError(body["error"]["message"], code=body["error"]["code"])
-    blocks = record.full(body["response"])
-    return LlmResponse(
-        tuple(block_from_json(block) for block in blocks),
-        body["stop_reason"],
-        Usage(**body["usage"]),
-    )
+    return answer_of(record.log, queue[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,9 +343,3 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _short(value: Any) -> str:
     return preview(value if isinstance(value, str) else canonical_text(value), 160)
-
-
-def _refusal(value: Mapping[str, Any]) -> Refusal:
-    known = {"error", "message", "reason", "next"}
-    extra = {key: item for key, item in value.items() if key not in known}
-    return Refusal(value["error"], value["message"], value["next"], extra)

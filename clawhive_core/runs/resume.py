@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
+from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.pending import PendingCall
+from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical_text
-from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
-from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.runs.journal import run_event
@@ -29,7 +28,6 @@ from clawhive_core.runs.replay import (
     Record,
     RecordedJournal,
     recorded_answer,
-    recorded_outcome,
 )
 
 
@@ -110,54 +108,20 @@ class ResumingDoor:
 
     def __init__(self, record: Record, live: Live) -> None:
         self._record = record
-        self._live = live
+        self._door = live.door
+        self._repeater = Repeater(live.log, live.catalog, Approvals(live.book), live.door)
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Return what the call came to, or comes to now.
 
         Raises:
             Diverged: The record has another call here.
+            NeedHumanApproval: A person must answer it, or a call of its tool.
         """
-        stored, attempts = self._record.take_call(scope.step_id)
-        if stored is None:
-            return await self._live.door.invoke(call, scope)
-        outcome = recorded_outcome(self._record, stored, call, scope)
-        if outcome is not None:
-            return outcome
-        return await self._again(call, scope, stored, attempts)
-
-    async def _again(
-        self, call: ToolCall, scope: CallScope, stored: StoredEvent, attempts: int
-    ) -> Outcome:
-        """Repeat a call that was broken off, where repeating does no harm."""
-        tool = self._live.catalog.current.find(call.name)
-        same = tool is not None and tool.meta.contract_hash == stored.event.body["contract_hash"]
-        if tool is None or not same or not tool.meta.idempotent:
-            last = replace(scope, attempt=attempts)
-            return await self._unknown(PendingCall(call, last, tool))
-        approval = self._live.book.of_step(scope.run.run_id, scope.step_id)
-        used = approval is not None and approval.state == "consumed"
-        again = replace(
-            scope,
-            attempt=attempts + 1,
-            approved=approval.approval_id if approval is not None and used else None,
-        )
-        return await self._live.door.invoke(call, again)
-
-    async def _unknown(self, pending: PendingCall) -> Outcome:
-        """Record that nobody knows whether a call did its work."""
-        name = pending.call.name
-        refusal = Refusal(
-            "unknown_outcome",
-            f"`{name}` was broken off; whether it did its work is not known, and it may not be "
-            "done twice",
-            {"action": "ask_user"},
-        )
-        value = refusal.to_dict()
-        result = ToolResult(pending.call.id, canonical_text(value), is_error=True, structured=value)
-        error = {"code": refusal.error, "message": refusal.message}
-        await self._live.log.append(pending.ended("unknown", result, error))
-        return result
+        recorded = self._record.take_call(call, scope)
+        if recorded is None:
+            return await self._door.invoke(call, scope)
+        return await self._repeater.repeat(recorded, call, scope)
 
 
 async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) -> None:

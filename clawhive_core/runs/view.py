@@ -150,7 +150,11 @@ class _Fold:
             "output_preview": body["output_preview"],
         }
         self.invocations[str(event.invocation_id)].update(facts, end_at=stored.ts)
-        known = {"succeeded": "succeeded", "unknown": "unknown"}
+        known = {
+            "succeeded": "succeeded",
+            "unknown": "unknown",
+            "parked": "waiting_approval",
+        }
         step_status = known.get(str(event.status), "failed")
         self.steps[str(event.step_id)].update(facts, status=step_status)
 
@@ -174,14 +178,18 @@ class _Fold:
     def finished_steps(self, run_status: str) -> list[dict[str, Any]]:
         """Return the steps; an intent without an end in a run that is over is unknown.
 
-        A call that still waited when the run ended was not done.
+        A call that still waited when the run ended was not done; a tool that was parked for one of
+        its own calls stays parked in that attempt.
         """
         if run_status not in {"pending", "running", "waiting_approval"}:
             self._broken_off()
         if run_status in ENDED:
-            for item in (*self.steps.values(), *self.invocations.values()):
-                if item["status"] in {"waiting_approval", "parked"}:
-                    item["status"] = "refused" if "invocation_id" in item else "cancelled"
+            for step in self.steps.values():
+                if step["status"] == "waiting_approval":
+                    step["status"] = "cancelled"
+            for invocation in self.invocations.values():
+                if invocation["status"] == "parked" and invocation["end_at"] is None:
+                    invocation["status"] = "refused"
         return list(self.steps.values())
 
     def _broken_off(self) -> None:

@@ -90,9 +90,9 @@ async def test_the_error_of_a_waiting_call_says_what_to_look_at(house):
     assert caught.value.fix == f"clawhive approvals show {approval.approval_id}"
 
 
-@pytest.mark.parametrize(("approve", "parent"), [("deny", None), ("park", "inv_1"), ("ask", "i")])
-async def test_where_nobody_may_be_asked_nothing_is_asked(house, approve, parent):
-    outcome = await house.keep(approve=approve, parent_invocation_id=parent)
+@pytest.mark.parametrize("parent", [None, "inv_1"])
+async def test_where_nobody_may_be_asked_nothing_is_asked(house, parent):
+    outcome = await house.keep(approve="deny", parent_invocation_id=parent)
     assert code_of(outcome)[0] == "approval_required"
     assert house.book.list() == []
 

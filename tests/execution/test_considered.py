@@ -26,7 +26,7 @@ async def house(house):
 
 async def considered(house, name="demo.read", input=None):
     call = ToolCall("c", name, {"path": "a.txt"} if input is None else input)
-    return await consider(call, house.scope(), house.catalog.current, lambda: house.checks)
+    return await consider(call, house.scope(), house.executor)
 
 
 async def test_what_is_allowed_needs_no_next_step(house):
@@ -75,8 +75,8 @@ async def test_checks_that_cannot_be_loaded_deny_here_too(house):
     def unavailable():
         raise ImportError("gone")
 
-    call = ToolCall("c", "demo.read", {"path": "a.txt"})
-    told = await consider(call, house.scope(), house.catalog.current, unavailable)
+    house.wiring.checks = unavailable
+    told = await considered(house)
     assert (told["verdict"], told["final"]) == ("deny", True)
     assert told["checks"] == [{"verdict": "deny", "rule": "check:unavailable:ImportError"}]
 

@@ -23,8 +23,8 @@ async def test_a_nested_call_goes_through_the_door_under_its_parent(house):
     rows = {row["tool"]: row for row in await house.rows()}
     assert rows["demo.outer"]["parent_invocation_id"] is None
     assert rows["demo.echo"]["parent_invocation_id"] == "step_1#1"
-    assert rows["demo.echo"]["invocation_id"] == "step_1#1>1#1"
-    assert rows["demo.plain"]["invocation_id"] == "step_1#1>2#1"
+    assert rows["demo.echo"]["invocation_id"] == "step_1>1#1"
+    assert rows["demo.plain"]["invocation_id"] == "step_1>2#1"
     assert {row["principal"] for row in rows.values()} == {"agent:default"}
     assert {row["trace_id"] for row in rows.values()} == {"trace_1"}
 

@@ -170,19 +170,6 @@ async def test_the_log_says_which_approval_allowed_a_call(writing, define):
         ]
 
 
-async def test_a_nested_call_that_must_ask_is_refused_to_its_caller(writing, define):
-    async def outer(given, ctx):
-        return await ctx.call("test.keep", {"path": "a.txt"})
-
-    writing.add("test.outer", outer)
-    async with memory_hive(providers=[writing]) as hive:
-        define(hive, {"name": "outer", "tool": "test.outer"}, output="${steps.outer.output}")
-        run = await hive.run(task="job")
-        assert (run["status"], run["output"]["error"]) == ("succeeded", "approval_required")
-        assert hive.approvals.list() == []
-        assert count(hive) == 0
-
-
 async def test_a_denied_call_is_not_made_and_the_reason_is_told(writing, define):
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep())

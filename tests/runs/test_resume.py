@@ -18,53 +18,6 @@ def step(name, tool, **more):
     return {"name": name, "tool": tool, "input": {}, **more}
 
 
-class Cut(BaseException):
-    """Stops a run as a killed process would: nothing further is written."""
-
-
-class Stopping:
-    """A door that cuts the run off at some point of a call, then leaves it interrupted."""
-
-    def __init__(self, hive, monkeypatch):
-        self.hive = hive
-        self._patch = monkeypatch
-
-    async def run(self, *, kill, **task):
-        """Run a task and kill it at the first end of the tool `kill`."""
-        from clawhive_core.execution.executor import Executor
-
-        def cut(executor, pending, context, result):
-            if pending.call.name == kill:
-                raise Cut
-            return real(executor, pending, context, result)
-
-        async def no_end(orchestrator, request, result):
-            raise Cut
-
-        from clawhive_core.runs.orchestrator import Orchestrator
-
-        real = Executor._record
-        with self._patch.context() as patch:
-            patch.setattr(Executor, "_record", cut)
-            patch.setattr(Orchestrator, "end", no_end)
-            try:
-                await self.hive.run(**task)
-            except Cut:
-                pass
-            else:
-                pytest.fail("it was not cut")
-        await self.hive.log.append(within=lambda connection: connection.execute(FORGET))
-        assert len(ownership.recover(self.hive.log)) == 1
-
-
-FORGET = "DELETE FROM run_owners"
-
-
-@pytest.fixture
-def stop(monkeypatch):
-    return lambda hive: Stopping(hive, monkeypatch)
-
-
 async def test_finished_calls_are_answered_from_the_log(tools, define, stop):
     tools.add("test.once", lambda given, ctx: "done", idempotent=True)
     async with memory_hive(providers=[tools]) as hive:

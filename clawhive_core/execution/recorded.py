@@ -1,0 +1,114 @@
+"""What the log says of a call, and the answer that it gives instead of a second execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from clawhive_core.errors import ModelError
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.door import Outcome
+from clawhive_core.model.events import Blob, StoredEvent
+from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import Artifact, ToolResult
+
+CALL_KINDS = frozenset(
+    {"approval.requested", "invocation.start", "invocation.refused", "invocation.end"}
+)
+"""The events that say what became of a call."""
+
+LOST = frozenset({"pruned", "damaged_body"})
+"""The codes of a body that the log does not have any more."""
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """One call of the log: what was asked, how often it was begun, how the last attempt ended."""
+
+    first: StoredEvent
+    """What says first what was asked."""
+    asked: StoredEvent = field(init=False)
+    """Its last start or refusal; before these, that a person was asked."""
+    attempts: int = 0
+    end: StoredEvent | None = None
+    """The last attempt's end, None where it has none."""
+
+    def __post_init__(self) -> None:
+        self.asked = self.first
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether the last attempt stopped for a person who must answer a call of its own."""
+        return self.end is not None and self.end.event.status == "parked"
+
+    def take(self, stored: StoredEvent) -> None:
+        """Take the next event of the call; `CALL_KINDS` are those that count."""
+        kind = stored.event.kind
+        if kind == "invocation.end":
+            self.end = stored
+        elif kind == "invocation.start":
+            self.asked, self.end, self.attempts = stored, None, self.attempts + 1
+        elif kind == "invocation.refused":
+            self.asked, self.end = stored, None
+
+    def outcome(self, log: EventLog, call_id: str) -> Outcome | None:
+        """Return what the call came to; None where it never ended, or is parked.
+
+        Raises:
+            ClawHiveError: The log lost what it answered (`pruned`, `damaged_body`).
+        """
+        if self.asked.event.kind == "invocation.refused":
+            return refusal_of(self.asked.event.body["refusal"])
+        if self.end is None or self.is_parked:
+            return None
+        body = self.end.event.body
+        output = full(log, body["output"])
+        artifacts = tuple(Artifact(**each) for each in body["artifacts"])
+        return ToolResult(
+            call_id, output["output"], output["is_error"], output["structured"], artifacts
+        )
+
+
+def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
+    """Return a model's answer from its `model.end`.
+
+    Raises:
+        ModelError: The model failed.
+        ClawHiveError: The log lost what it answered.
+    """
+    body = end.event.body
+    if body["error"] is not None:
+        raise ModelError(body["error"]["message"], code=body["error"]["code"])
+    blocks = full(log, body["response"])
+    return LlmResponse(
+        tuple(block_from_json(block) for block in blocks),
+        body["stop_reason"],
+        Usage(**body["usage"]),
+    )
+
+
+def full(log: EventLog, body: Any) -> Any:
+    """Return a body with its blobs resolved, stored or not yet.
+
+    Raises:
+        ClawHiveError: A stored body is lost.
+    """
+    if isinstance(body, Blob):
+        return full(log, body.value)
+    if isinstance(body, Mapping):
+        facts = cast("Mapping[str, Any]", body)
+        if facts.keys() & {"$blob", "$value"}:
+            return log.load(facts)
+        return {key: full(log, value) for key, value in facts.items()}
+    if isinstance(body, list | tuple):
+        return [full(log, item) for item in cast("list[Any]", body)]
+    return body
+
+
+def refusal_of(value: Mapping[str, Any]) -> Refusal:
+    """Return a refusal from its JSON object."""
+    known = {"error", "message", "reason", "next"}
+    extra = {key: item for key, item in value.items() if key not in known}
+    return Refusal(value["error"], value["message"], value["next"], extra)

@@ -1,0 +1,50 @@
+"""What the composition root gives the executor, and the bounds of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.protocols.check import PolicyCheck
+from clawhive_core.protocols.context import Store
+
+
+class Completer(Protocol):
+    """The way to a model, for tools that ask one."""
+
+    async def complete(self, request: LlmRequest, scope: CallScope) -> LlmResponse:
+        """Answer a request under the run's rights, budget and log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLimits:
+    """Bounds of every call."""
+
+    call_depth: int = 8
+    grace_seconds: float = 2.0
+    """How long a tool may take to stop after its deadline."""
+
+
+@dataclass(slots=True)
+class Wiring:
+    """The rooms that the executor stands on."""
+
+    catalog: CatalogStore
+    log: EventLog
+    checks: Callable[[], Sequence[PolicyCheck]]
+    """The policy checks of plugins; raises where a required one failed to load."""
+    healthy: Callable[[], str | None]
+    """Why effects must stop (a required audit sink failed), or None."""
+    models: Completer | None = None
+    stores: Callable[[CallScope, str], Store] | None = None
+    """The values of a namespace, for the user of a call."""
+    redact: Callable[[str], None] = lambda _: None
+    approvals: Approvals | None = None
+    """Who asks people; without it, what must be asked is refused."""
