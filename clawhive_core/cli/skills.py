@@ -159,13 +159,13 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 @click.pass_obj
 def new(settings: Settings, name: str, into: Path | None, *, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
-    from clawhive_core.skills.place import shown
+    from clawhive_core.diagnostics.shown import shown_path
     from clawhive_core.skills.template import new_skill
 
     folder = into or settings.config().root / "skills"
-    files = [shown(path) for path in new_skill(name, folder)]
+    files = [shown_path(path) for path in new_skill(name, folder)]
     if as_json:
-        made = shown(folder / name)
+        made = shown_path(folder / name)
         print_json({"schema": "skills-new/1", "folder": made, "files": files})
         return
     for file in files:

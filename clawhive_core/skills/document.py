@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted, shown
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
@@ -49,7 +50,7 @@ class Document:
     def load(cls, path: Path) -> Document:
         """Read a manifest; one called `*.json` must be JSON."""
         text = read_text(path, "manifest")
-        file = shown(path)
+        file = shown_path(path)
         if path.suffix == ".json":
             _check_json(text, file)
             text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
@@ -155,7 +156,7 @@ def read_text(path: Path, what: str) -> str:
     Raises:
         InvalidSkill: It cannot be read, is too large or is not UTF-8.
     """
-    place = Place(shown(path))
+    place = Place(shown_path(path))
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)

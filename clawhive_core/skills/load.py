@@ -14,10 +14,11 @@ from pathlib import Path
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.diagnostics.outputs import printable
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, StorageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
-from clawhive_core.skills.place import Place, shown
+from clawhive_core.skills.place import Place
 from clawhive_core.skills.reading import ReadSkill, read_skill
 from clawhive_core.skills.resolve import check_contracts, importers
 from clawhive_core.skills.search import empty_finding, search_path, skills_below, skills_in
@@ -113,7 +114,7 @@ class _Found:
         try:
             return trust.digests()
         except StorageError as error:
-            place = Place(shown(trust.file.path))
+            place = Place(shown_path(trust.file.path))
             message = f"no skill counts as trusted: {error.message}"
             self.findings.append(place.finding("CH0407", "warning", message, error.fix))
             return {}
@@ -131,7 +132,7 @@ class _Found:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
         lacking = missing(skill.requires, self._env)
         if lacking:
-            where = skill.requires.place or Place(shown(skill.file))
+            where = skill.requires.place or Place(shown_path(skill.file))
             message = f"`{skill.id}` is not loaded here: {'; '.join(lacking)}"
             note = where.finding("CH0404", "note", message)
             return Entry(skill, "gated", "; ".join(lacking), (*read.findings, note), show)
@@ -139,9 +140,9 @@ class _Found:
 
     def _shadowed(self, read: ReadSkill, skill: Skill, place: Path) -> Entry:
         winner = self._winner(skill.id).skill
-        first = printable(shown(winner.file))
+        first = printable(shown_path(winner.file))
         reason = f"`{skill.id}` stands in {first} too, which comes first"
-        here = Place(shown(skill.file), 1, 1)
+        here = Place(shown_path(skill.file), 1, 1)
         if place.parent == winner.content.parent:
             finding = here.finding("CH0401", "error", reason, "rename one of them")
         else:

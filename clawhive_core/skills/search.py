@@ -9,10 +9,11 @@ from pathlib import Path
 
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.document import MAX_BYTES
-from clawhive_core.skills.place import Place, is_file, is_folder, shown
+from clawhive_core.skills.place import Place, is_file, is_folder
 from clawhive_core.skills.reading import is_skill
 from clawhive_core.skills.shipped import SOURCE, shipped_folder
 
@@ -111,7 +112,9 @@ def skills_below(given: Path) -> list[Path]:
         return [given if alone else given.parent]
     if not is_folder(given):
         raise UsageError(
-            f"there is no {shown(given)}", place=shown(given), fix="name a folder of skills"
+            f"there is no {shown_path(given)}",
+            place=shown_path(given),
+            fix="name a folder of skills",
         )
     if is_skill(given):
         return [given]
@@ -133,7 +136,7 @@ def _is_visible(name: str) -> bool:
 
 def empty_finding(given: Path) -> Finding:
     """Return the finding for a path below which no skill lies."""
-    return Place(shown(given)).finding(
+    return Place(shown_path(given)).finding(
         "CH0406",
         "warning",
         "no skill lies here",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.config.trust import refuse_inside_run
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, UsageError
-from clawhive_core.skills.place import shown
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.stored import StoredFile
 
@@ -56,7 +56,7 @@ class SkillTrust:
         if content_digest(skill.content) != sha256:
             raise UsageError(
                 f"the files of `{skill.id}` changed while you looked at them",
-                place=shown(skill.content),
+                place=shown_path(skill.content),
                 fix=f"look again: clawhive skills show {skill.id}",
             )
         path = os.path.realpath(skill.content)
@@ -121,7 +121,7 @@ def _files(content: Path) -> Iterator[tuple[bytes, Path]]:
 def _unbound(path: Path, why: str) -> SkillError:
     return SkillError(
         f"the skill's files cannot be bound to a digest: {why}",
-        place=shown(path),
+        place=shown_path(path),
         fix="a skill that is trusted holds regular files only",
     )
 

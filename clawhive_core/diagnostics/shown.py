@@ -1,4 +1,4 @@
-"""Places in files, as messages show them."""
+"""Paths, as messages show them."""
 
 from __future__ import annotations
 
