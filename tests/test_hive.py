@@ -92,7 +92,7 @@ async def test_nothing_is_left_of_a_memory_hive():
 
 async def test_a_memory_hive_loads_no_installed_plugin_unless_it_is_named():
     async with memory_hive() as hive:
-        assert {tool.meta.provider_id for tool in hive.catalog.current} == {"sandbox"}
+        assert {tool.meta.provider_id for tool in hive.catalog.current} == {"core", "sandbox"}
     async with memory_hive(settings={"plugins.enabled": ["builtin"]}) as hive:
         assert hive.catalog.current.find("file.read") is not None
 

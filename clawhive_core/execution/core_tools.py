@@ -16,7 +16,7 @@ PROVIDER_ID = "core"
 
 @dataclass(frozen=True, slots=True)
 class CoreTool:
-    """A definition, and what answers its structured value."""
+    """A definition, and what answers its structured value, or a whole result."""
 
     meta: ToolMeta
     run: Callable[[Mapping[str, Any], InvokeContext], Awaitable[Any]]
@@ -45,6 +45,8 @@ class CoreProvider:
         if tool_name not in self._tools:
             raise ToolError(f"the core has no tool `{tool_name}`", code="tool_not_found")
         value = await self._tools[tool_name].run(input, ctx)
+        if isinstance(value, ToolResult):
+            return value
         text = value if isinstance(value, str) else canonical_text(value)
         return ToolResult(ctx.tool_call_id, text, structured=value)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,10 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.skill_library import SkillLibrary
+from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.hive.contributed import Contributed
+from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
@@ -50,7 +54,9 @@ from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.view import find_run, run_json
+from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
+from clawhive_core.skills.report import SkillReport
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -75,6 +81,7 @@ class Hive:
         self, config: Config, log: EventLog, plugins: PluginManager, env: Mapping[str, str]
     ) -> None:
         self.config = config
+        self._env = env
         self.log = log
         self.plugins = plugins
         self.notes: list[str] = []
@@ -86,13 +93,11 @@ class Hive:
         sources = contributed.values("clawhive_skill_sources")
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
-        self.notes += self.skill_set.notes
+        self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.approvals = ApprovalBook(log)
         self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
-        self._requests = RequestMaker(
-            config, self.catalog, self.skills, env, log, self.skill_set.left_out
-        )
+        self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"))
         self.executor = Executor(self._wiring(), _executor_limits(config))
         self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
@@ -196,6 +201,17 @@ class Hive:
                 with anyio.CancelScope(shield=True):
                     await self._orchestrator.end(request, result)
 
+    def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
+        """Check the skills below paths, or all that are found, as `clawhive skills check` does.
+
+        Raises:
+            UsageError: A path does not exist.
+        """
+        sources = self._contributed.values("clawhive_skill_sources")
+        given, tools = [Path(path) for path in paths], tools_of(self.catalog.current)
+        check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
+        return SkillReport.of(check)
+
     def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
         """Return the rules that a run started now would have; nothing is recorded."""
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
@@ -288,9 +304,17 @@ class Hive:
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
         self.tools.open()
+        self._hold_skills()
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return ()
+        return (skill_open(self._library),)
+
+    def _hold_skills(self) -> None:
+        """Leave out the skills that require a tool which is not in the catalog."""
+        self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
+        self.skills[:] = found.loaded
+        self._requests = replace(self._requests, left_out=found.left_out)
+        self.notes += found.notes
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):

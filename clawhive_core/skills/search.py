@@ -27,7 +27,13 @@ class Root:
 
     folder: Path
     source: str
-    """`config`, `project`, `user`, `plugin NAME` or `shipped`."""
+    """`flag`, `config`, `project`, `user`, `plugin NAME` or `shipped`."""
+
+    def places(self) -> list[Path]:
+        """Return its skills, sorted; a folder that was named may be one itself."""
+        if self.source in {"flag", "config"} and is_skill(self.folder):
+            return [self.folder]
+        return skills_in(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +45,34 @@ class SearchPath:
 
 
 def search_path(config: Config, sources: Sequence[SkillSource] = ()) -> SearchPath:
-    """Return the folders of skills: configured, project's, user's, those of plugins, shipped."""
+    """Return the folders of skills: named, project's, user's, those of plugins, shipped.
+
+    Raises:
+        UsageError: A folder that the command line names is not there.
+    """
     findings: list[Finding] = []
-    roots = [Root(config.root / path, "config") for path in config.get("skills.paths")]
+    roots = _named(config)
     roots += [Root(config.root / each, "project") for each in ("skills", ".agents/skills")]
     roots.append(Root(config.user_dir / "skills", "user"))
     for source in sources:
         roots += _of_plugin(source, findings)
     roots.append(Root(shipped_folder(), SOURCE))
     return SearchPath(tuple(_once(roots)), tuple(findings))
+
+
+def _named(config: Config) -> list[Root]:
+    """Return what `--skills` names, else what `skills.paths` does."""
+    value = config.value("skills.paths")
+    source = "flag" if value.origin.startswith("flag") else "config"
+    roots = [Root(config.root / path, source) for path in value.value]
+    for root in roots:
+        if source == "flag" and not is_folder(root.folder):
+            raise UsageError(
+                f"there is no folder {shown_path(root.folder)}",
+                place="--skills",
+                fix="name a folder that holds skills",
+            )
+    return roots
 
 
 def _of_plugin(source: SkillSource, findings: list[Finding]) -> Iterator[Root]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, UsageError
+from clawhive_core.skills.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.stored import StoredFile
 
@@ -73,6 +74,24 @@ class SkillTrust:
         refuse_inside_run(env)
         path = os.path.realpath(skill.content)
         self.file.change(lambda entries: _without(entries, path))
+
+
+def is_trusted(skill: Skill, digests: Mapping[str, str]) -> bool:
+    """Whether the wheel vouches for a skill, or the user does for just the files it has now.
+
+    Args:
+        skill: The skill.
+        digests: What the user trusts, as `SkillTrust.digests` gives it.
+    """
+    if skill.source == SHIPPED or not digests:
+        return skill.source == SHIPPED
+    expected = digests.get(os.path.realpath(skill.content))
+    if expected is None:
+        return False
+    try:
+        return content_digest(skill.content) == expected
+    except SkillError:
+        return False
 
 
 def content_digest(content: Path) -> str:

@@ -55,11 +55,8 @@ def test_colour_on_a_terminal_unless_it_is_not_wanted(clawhive, monkeypatch):
 
 
 def test_without_plugins_only_the_core_is_there(clawhive):
-    names = [
-        tool["name"] for tool in clawhive("--no-plugins", "tools", "list", "--json").json["tools"]
-    ]
-    assert names
-    assert all(name.startswith("sandbox.") for name in names)
+    tools = clawhive("--no-plugins", "tools", "list", "--json").json["tools"]
+    assert {tool["provider_id"] for tool in tools} == {"core", "sandbox"}
     (row,) = clawhive("plugins", "--json", "--no-plugins").json["plugins"]
     assert (row["status"], row["enabled"]) == ("disabled", False)
 
@@ -67,7 +64,7 @@ def test_without_plugins_only_the_core_is_there(clawhive):
 def test_one_plugin_is_switched_off_by_name(clawhive, bad_tools):
     tools = clawhive("tools", "list", "--json", "--no-plugins=builtin").json["tools"]
     providers = {tool["provider_id"] for tool in tools}
-    assert providers == {"sandbox", "bad"}
+    assert providers == {"core", "sandbox", "bad"}
     done = clawhive("run", "x", "--model", "scripted:demo", "--no-plugins=builtin")
     assert done.code == 2
     assert "installed: none" in done.err
