@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -57,6 +57,9 @@ from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
+
+if TYPE_CHECKING:
+    from clawhive_core.hive.sync import SyncHive
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -128,6 +131,19 @@ class Hive:
         """
         environment = dict(os.environ if env is None else env)
         return _opened(cls, path, flags or {}, environment, plugins or open_plugins)
+
+    @classmethod
+    def open_sync(
+        cls, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> AbstractContextManager[SyncHive]:
+        """Open a project for a program without async; arguments and errors are those of `open`.
+
+        Returns:
+            A context manager that gives a hive whose methods block.
+        """
+        from clawhive_core.hive.sync import opened
+
+        return opened(cls.open(path, **options))
 
     @property
     def root(self) -> Path:

@@ -328,3 +328,17 @@ def test_a_skill_is_active_only_in_a_prompt_and_when_it_is_trusted(words):
     done = words("run", "--task", "count_words", *TEXT, "--skill", "words")
     assert (done.code, "--skill is for a PROMPT" in done.err) == (2, True)
     assert "did you mean `words`?" in words("run", "go", *model, "--skill", "wrods").err
+
+
+def test_what_a_hive_reports_is_what_the_command_prints(words):
+    from clawhive_core import Hive
+
+    words.root.joinpath("skills", "bad.yaml").write_text("tasks: {t: 5}\n")
+    printed = words("skills", "check", "skills", "--json").json
+    with Hive.open_sync(words.root) as hive:
+        report = hive.check_skills(["skills"])
+    value = report.to_dict()
+    assert not report.ok
+    for each in (printed, value):
+        each["summary"].pop("seconds")
+    assert value == printed
