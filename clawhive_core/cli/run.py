@@ -30,6 +30,13 @@ EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
 @click.option("--task", metavar="NAME", help="A task type: TASK, or SKILL.TASK.")
 @click.option("--input", "inputs", multiple=True, metavar="KEY=VALUE", help="The task's input.")
 @click.option("--model", metavar="PROVIDER:NAME", help="The model that answers the prompt.")
+@click.option(
+    "--skill",
+    "active",
+    multiple=True,
+    metavar="NAME",
+    help="Tell the model a skill's text at once.",
+)
 @click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this task a right.")
 @approve_option
 @click.option("--max-tool-rounds", type=click.IntRange(1), help="End the loop after so many.")
@@ -47,6 +54,8 @@ def command(settings: Settings, **options: Any) -> int:
         raise click.UsageError("Give a PROMPT or --task NAME.")
     if options["prompt"] is not None and not options["prompt"].strip():
         raise click.UsageError("The PROMPT is empty.")
+    if options["task"] is not None and options["active"]:
+        raise click.UsageError("--skill is for a PROMPT; a task has its own skill.")
     run = run_async(_run(settings, options))
     if options["as_json"]:
         print_json(run)
@@ -72,6 +81,7 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
         session=options["session"],
         out=options["out"],
         max_tool_rounds=options["max_tool_rounds"],
+        skills=options["active"],
         command=_command(settings, options),
         on_start=announce,
         on_signal=relay(line),
@@ -188,6 +198,7 @@ _REPEATED = {
     "task": "--task",
     "inputs": "--input",
     "model": "--model",
+    "active": "--skill",
     "max_tool_rounds": "--max-tool-rounds",
     "out": "--out",
     "session": "--session",

@@ -32,6 +32,8 @@ class Settings:
     """The options that every command shares."""
 
     root: str | None = None
+    skills: tuple[str, ...] = ()
+    """Folders of skills to look in first, relative to the current directory."""
     no_plugins: str | None = None
     """`*` for all, else ids joined by commas."""
     strict: bool = False
@@ -43,6 +45,8 @@ class Settings:
     def flags(self) -> dict[str, Any]:
         """The configuration values that these options stand for."""
         flags: dict[str, Any] = {}
+        if self.skills:
+            flags["skills.paths"] = [str(Path(folder).absolute()) for folder in self.skills]
         if self.no_plugins not in {None, "*"}:
             flags["plugins.disabled"] = [each for each in str(self.no_plugins).split(",") if each]
         if self.strict:
@@ -54,6 +58,8 @@ class Settings:
         words = ["clawhive"]
         if self.root is not None:
             words += ["--root", self.root]
+        for folder in self.skills:
+            words += ["--skills", folder]
         if self.no_plugins is not None:
             words += [
                 "--no-plugins" if self.no_plugins == "*" else f"--no-plugins={self.no_plugins}"

@@ -14,6 +14,7 @@ def shared_options(*, hidden: bool = False) -> list[click.Option]:
     """Return the options; hidden ones work and are not listed a second time."""
     return [
         _option("--root", "The project root, instead of the one around here.", hidden, "DIR"),
+        _option("--skills", "A folder of skills to look in first.", hidden, "DIR"),
         _option("--no-plugins", "Switch all plugins off, or these.", hidden, "[=a,b]"),
         _option("--strict", "Turn a failed plugin into an error.", hidden),
         _option("--quiet,-q", "Print results and errors only.", hidden),
@@ -39,6 +40,7 @@ def _option(names: str, text: str, hidden: bool, metavar: str | None = None) -> 
         names.split(","),
         is_flag=metavar is None,
         metavar=metavar,
+        multiple=names == "--skills",
         help=text,
         hidden=hidden,
         expose_value=False,
@@ -48,7 +50,12 @@ def _option(names: str, text: str, hidden: bool, metavar: str | None = None) -> 
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Put a value that was given into the settings; one that was not changes nothing."""
+    """Put a value that was given into the settings; one that was not changes nothing.
+
+    What may be repeated is added to what stands before the command.
+    """
     if value:
-        settings = ctx.find_object(Settings) or Settings()
-        ctx.obj = replace(settings, **{str(param.name): value})
+        settings, name = ctx.find_object(Settings) or Settings(), str(param.name)
+        if param.multiple:
+            value = (*getattr(settings, name), *value)
+        ctx.obj = replace(settings, **{name: value})

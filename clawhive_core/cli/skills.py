@@ -162,13 +162,13 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 @click.pass_obj
 def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
-    from clawhive_core.skills.place import shown
+    from clawhive_core.diagnostics.shown import shown_path
     from clawhive_core.skills.template import new_skill
 
     folder = into or settings.config().root / "skills"
-    files = [shown(path) for path in new_skill(name, folder, contract=contract)]
+    files = [shown_path(path) for path in new_skill(name, folder, contract=contract)]
     if as_json:
-        made = shown(folder / name)
+        made = shown_path(folder / name)
         print_json({"schema": "skills-new/1", "folder": made, "files": files})
         return
     for file in files:
@@ -181,41 +181,46 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
 @click.option("--format", "output", metavar="FORM", default="text", help="`text` or `json`.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option(
+    "--tools",
+    "listing",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The tools that skills may require, as `tools list --json` prints them.",
+)
 @click.pass_obj
-def check(
-    settings: Settings, paths: Sequence[Path], output: str, *, as_json: bool, strict: bool
-) -> int:
+def check(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     """Check the skills below each PATH, or all that are found, and hold their contracts together.
 
-    Exits with 1 where there is an error.
+    Required tools are looked up in the manifests of the installed plugins, or in FILE. Exits with
+    1 where there is an error.
     """
-    from time import perf_counter
-
     from clawhive_core.diagnostics.finding import count
     from clawhive_core.diagnostics.outputs import render
+    from clawhive_core.skills.report import SkillReport
 
-    begin = perf_counter()
-    found = _load(settings, paths)
-    seconds = perf_counter() - begin
-    numbers = count(found.findings)
-    text = render(found.findings, output)
-    if as_json or output == "json":
-        summary = {"skills": len(found.entries), **numbers, "seconds": round(seconds, 3)}
-        findings = [finding.to_dict() for finding in found.findings]
-        print_json({"schema": "check/1", "summary": summary, "findings": findings})
+    report = SkillReport.of(lambda: _load(settings, paths, options["listing"]))
+    text = render(report.findings, options["output"])
+    if options["as_json"] or options["output"] == "json":
+        print_json(report.to_dict())
     else:
         click.echo(text)
-        note(f"{len(found.entries)} skills checked")
-    failing = numbers["errors"] + (numbers["warnings"] if strict or settings.strict else 0)
-    return 1 if failing else 0
+        note(f"{len(report.skills.entries)} skills checked")
+    strictly = options["strict"] or settings.strict
+    warned = strictly and count(report.findings)["warnings"]
+    return 0 if report.ok and not warned else 1
 
 
-def _load(settings: Settings, paths: Sequence[Path] = ()) -> SkillSet:
-    """Return the skills as every start finds them."""
+def _load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
+    """Return the skills as every start finds them, held against the tools that are listed."""
+    from clawhive_core.cli.tool_listing import read_tools
+    from clawhive_core.hive.known_tools import listed_tools
     from clawhive_core.skills.load import load_skills
 
-    sources = settings.plugins().contributions("clawhive_skill_sources")
-    return load_skills(settings.config(), [each.value for each in sources], paths=paths)
+    config, plugins = settings.config(), settings.plugins()
+    tools = listed_tools(config, plugins) if listing is None else read_tools(listing)
+    sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
+    return load_skills(config, sources, paths=paths, tools=tools)
 
 
 def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:

@@ -165,10 +165,15 @@ def _as_error(value: Mapping[str, Any]) -> ClawHiveError:
 
 
 def _listing(catalog: Catalog, *, everything: bool) -> dict[str, Any]:
+    aliases: dict[str, list[str]] = {}
+    for alias, name in sorted(catalog.aliases.items()):
+        aliases.setdefault(name, []).append(alias)
     value: dict[str, Any] = {
         "schema": "tools/1",
         "revision": catalog.revision,
-        "tools": [_summary(tool.meta) for tool in catalog],
+        "tools": [
+            {**_summary(tool.meta), "aliases": aliases.get(tool.meta.name, [])} for tool in catalog
+        ],
     }
     if everything:
         value["shadowed"] = [

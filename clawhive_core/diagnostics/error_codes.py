@@ -183,6 +183,13 @@ ERRORS: tuple[Explanation, ...] = (
         "Look at it with `clawhive runs show RUN`, and start it again with `clawhive run`.",
     ),
     Explanation(
+        "inside_event_loop",
+        "A blocking call was made inside an event loop",
+        "`Hive.open_sync` is for programs without async. In a coroutine it would stop everything "
+        "else that the event loop has to do.",
+        "Write `async with Hive.open() as hive`, and await its methods.",
+    ),
+    Explanation(
         "already_resolved",
         "The approval was answered or used before",
         "An approval is answered once and used once. Somebody was quicker, it expired, its run "

@@ -59,6 +59,13 @@ REFUSALS: tuple[Explanation, ...] = (
         "Switch it on with `clawhive skills enable NAME`.",
     ),
     Explanation(
+        "skill_not_loaded",
+        "The skill is not loaded",
+        "The skill was found and is not usable here: its files have a mistake, or a program, "
+        "variable or tool that it requires is missing. The message says which.",
+        "Mend what the message names; `clawhive skills show NAME` prints everything about it.",
+    ),
+    Explanation(
         "precondition_failed",
         "Another tool must succeed first",
         "The tool declares tools that must have succeeded earlier in the same conversation.",
@@ -183,6 +190,14 @@ REFUSALS: tuple[Explanation, ...] = (
         "after you have trusted that file: base URLs, commands, allows, or enabled plugins. A "
         "file that changed is untrusted again.",
         "Read the file, then run `clawhive trust`.",
+    ),
+    Explanation(
+        "untrusted_skill",
+        "The skill is not trusted yet",
+        "A model follows the text of a skill, so what the project or a plugin brings is shown to "
+        "it only after you trusted the skill with just these files. A changed file ends the trust. "
+        "Its name and description are listed all the same.",
+        "Read the files, then run `clawhive skills trust NAME`.",
     ),
     Explanation(
         "run_busy",

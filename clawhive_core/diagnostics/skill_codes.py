@@ -297,6 +297,14 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Break it: let one of them export a read-only snapshot tool that needs no import.",
     ),
     Explanation(
+        "CH0611",
+        "A required tool does not exist",
+        "`requires.tools` names a tool that no installed plugin, no `[[tools]]` table and no "
+        "loaded skill offers. The skill is left out. It is a note where a plugin lists its tools "
+        "only when it runs, so that nobody can know beforehand; each start decides.",
+        "Write the name that is suggested, install what offers the tool, or remove it.",
+    ),
+    Explanation(
         "CH0612",
         "The imported skill is left out",
         "The skill that is imported exists and is invalid, switched off or lacks something here, "

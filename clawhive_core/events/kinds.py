@@ -68,6 +68,7 @@ _KINDS = (
             "planner": "the planner's name",
             "catalog_revision": "the catalog revision it began with",
             "tools": "[name, description, parameters] of the tools it was shown (blob)",
+            "instructions": "what its system prompt said of skills (blob); older runs lack it",
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),

@@ -15,7 +15,7 @@ from clawhive_core.protocols.context import InvokeContext
 
 @dataclass(frozen=True, slots=True)
 class CoreTool:
-    """A definition, and what answers its structured value or a whole result."""
+    """A definition, and what answers its structured value, or a whole result."""
 
     meta: ToolMeta
     run: Callable[[Mapping[str, Any], InvokeContext], Awaitable[Any]]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -31,9 +32,13 @@ from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.execution.skill_library import SkillLibrary
+from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
-from clawhive_core.execution.wiring import ExecutorLimits, Wiring
+from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.contributed import Contributed
+from clawhive_core.hive.known_tools import tools_of
+from clawhive_core.hive.limits import executor_limits, sandbox_limits
 from clawhive_core.hive.project_log import follow, open_log
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
@@ -45,7 +50,7 @@ from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
+from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
@@ -56,7 +61,12 @@ from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
+from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
+from clawhive_core.skills.report import SkillReport
+
+if TYPE_CHECKING:
+    from clawhive_core.hive.sync import SyncHive
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -81,6 +91,7 @@ class Hive:
         self, config: Config, log: EventLog, plugins: PluginManager, env: Mapping[str, str]
     ) -> None:
         self.config = config
+        self._env = env
         self.log = log
         self.plugins = plugins
         self.notes: list[str] = []
@@ -92,15 +103,13 @@ class Hive:
         sources = contributed.values("clawhive_skill_sources")
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
-        self.notes += self.skill_set.notes
+        self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.approvals = ApprovalBook(log)
         self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
-        self._requests = RequestMaker(
-            config, self.catalog, self.skills, env, log, self.skill_set.left_out
-        )
+        self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"))
-        self.executor = Executor(self._wiring(), _executor_limits(config))
+        self.executor = Executor(self._wiring(), executor_limits(config))
         self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
 
     @classmethod
@@ -129,6 +138,19 @@ class Hive:
         """
         environment = dict(os.environ if env is None else env)
         return _opened(cls, path, flags or {}, environment, plugins or open_plugins)
+
+    @classmethod
+    def open_sync(
+        cls, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> AbstractContextManager[SyncHive]:
+        """Open a project for a program without async; arguments and errors are those of `open`.
+
+        Returns:
+            A context manager that gives a hive whose methods block.
+        """
+        from clawhive_core.hive.sync import opened
+
+        return opened(cls.open(path, **options))
 
     @property
     def root(self) -> Path:
@@ -201,6 +223,17 @@ class Hive:
             finally:
                 with anyio.CancelScope(shield=True):
                     await self._orchestrator.end(request, result)
+
+    def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
+        """Check the skills below paths, or all that are found, as `clawhive skills check` does.
+
+        Raises:
+            UsageError: A path does not exist.
+        """
+        sources = self._contributed.values("clawhive_skill_sources")
+        given, tools = [Path(path) for path in paths], tools_of(self.catalog.current)
+        check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
+        return SkillReport.of(check)
 
     def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
         """Return the rules that a run started now would have; nothing is recorded."""
@@ -293,19 +326,27 @@ class Hive:
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
-        await self._add_skills()
         self.tools.open()
+        self._hold_skills()
+        await self._add_skills()
         await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return (*own_values.TOOLS, *artifacts.TOOLS)
+        return (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
+
+    def _hold_skills(self) -> None:
+        """Leave out the skills that require a tool which is not in the catalog."""
+        self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
+        self.skills[:] = found.loaded
+        self._requests = replace(self._requests, left_out=found.left_out)
+        self.notes += found.notes
 
     async def _add_skills(self) -> None:
         """Add the exported tools of skills; none takes the name of what is there."""
         names = {name.partition(".")[0] for name in self.catalog.current.tools}
         taken = RESERVED | names | {record.id for record in self.plugins.records()}
         boxes = HandlerBoxes(
-            lambda: self._contributed.values("clawhive_sandboxes"), _sandbox_limits(self.config)
+            lambda: self._contributed.values("clawhive_sandboxes"), sandbox_limits(self.config)
         )
         providers, notes = skill_providers(self.skills, boxes, taken)
         self.notes += notes
@@ -350,17 +391,7 @@ async def _opened(
         yield hive
 
 
-def _executor_limits(config: Config) -> ExecutorLimits:
-    return ExecutorLimits(call_depth=config.get("limits.call_depth"))
-
-
 def _broker(config: Config, engines: Sequence[SandboxEngine]) -> SandboxBroker:
-    limits = _sandbox_limits(config)
+    limits = sandbox_limits(config)
     folder = config.root / config.get("sandbox.workspace")
     return SandboxBroker(lambda: engines, config.get("sandbox.commands"), limits, folder)
-
-
-def _sandbox_limits(config: Config) -> SandboxLimits:
-    return SandboxLimits(
-        **{name: config.get(f"sandbox.{name}") for name in SandboxLimits.__dataclass_fields__}
-    )

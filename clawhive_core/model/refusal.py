@@ -17,6 +17,7 @@ CODES: Mapping[str, Reason | None] = {
     "tool_changed": None,
     "tool_suspended": "approval",
     "skill_disabled": None,
+    "skill_not_loaded": None,
     "precondition_failed": "precondition",
     "subscription_required": "rights",
     "rate_limited": "quota",
@@ -34,6 +35,7 @@ CODES: Mapping[str, Reason | None] = {
     "call_depth_exceeded": None,
     "unknown_outcome": None,
     "untrusted_project": "rights",
+    "untrusted_skill": "rights",
     "run_busy": None,
     "not_replayable": None,
 }

@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ClawHiveError, ToolError
 from clawhive_core.model.tools import ToolResult
-from clawhive_core.plugins.place import shown_path
 from clawhive_core.plugins.result import to_result
 from clawhive_core.plugins.tool import ToolDeclaration
 from clawhive_core.protocols.context import InvokeContext

@@ -6,6 +6,7 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.canonical import preview
 from clawhive_core.plugins.discovery import DiscoveredPlugin, package_folder
@@ -17,7 +18,6 @@ from clawhive_core.plugins.manifest import (
     is_plugin_id,
     read_manifest,
 )
-from clawhive_core.plugins.place import shown_path
 
 _MAX_SOURCE = 1024 * 1024
 

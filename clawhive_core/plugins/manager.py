@@ -72,6 +72,10 @@ class PluginManager:
         """Return the tools that the manifests of usable plugins list; nothing is imported."""
         return [meta for plugin in self._order for meta in plugin.listed_tools()]
 
+    def has_unlisted_tools(self) -> bool:
+        """Whether a usable plugin offers tools that only its code can list."""
+        return any(plugin.is_usable and self._lists_when_run(plugin) for plugin in self._order)
+
     def providers(self) -> list[ToolProvider]:
         """Return the providers of every usable plugin, in order.
 
@@ -186,10 +190,17 @@ class PluginManager:
         if plugin.manifest.dynamic:
             for contribution in self._contributions_of(plugin, _PROVIDERS):
                 yield contribution.value
-        elif set(plugin.manifest.dynamic_settings) & set(self._options.settings.get(plugin.id, ())):
+        elif self._lists_when_run(plugin):
             for contribution in self._contributions_of(plugin, _PROVIDERS):
                 if _id_of(contribution) not in ids:
                     yield contribution.value
+
+    def _lists_when_run(self, plugin: Plugin) -> bool:
+        manifest = plugin.manifest
+        if manifest is None:
+            return False
+        settings = self._options.settings.get(plugin.id, {})
+        return manifest.dynamic or not settings.keys().isdisjoint(manifest.dynamic_settings)
 
     def _contributions_of(self, plugin: Plugin, hook: str) -> list[Contribution]:
         if not plugin.is_usable or hook not in plugin.hooks:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
 from clawhive_core.model.tools import Level, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS
-from clawhive_core.plugins.place import shown_path
 from clawhive_core.plugins.toml_lines import line_of
 
 MANIFEST_NAME = "clawhive-plugin.toml"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import ToolDifference, tool_differences
@@ -15,7 +16,6 @@ from clawhive_core.plugins.discovery import DiscoveredPlugin, package_folder
 from clawhive_core.plugins.hookspecs import HookContext
 from clawhive_core.plugins.loading import import_contributor, manifest_of, suspected_hooks
 from clawhive_core.plugins.manifest import MANIFEST_NAME, SYNC, Manifest
-from clawhive_core.plugins.place import shown_path
 from clawhive_core.plugins.record import PluginFailure, PluginRecord, Status
 from clawhive_core.plugins.tool import ToolDeclaration, declared_tools
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError, UnknownId
 from clawhive_core.plugins.discovery import GROUP, DiscoveredPlugin, discover, package_folder
-from clawhive_core.plugins.place import shown_path
 
 
 def find_plugins(target: str) -> tuple[list[DiscoveredPlugin], Path | None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError, PluginError
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import ToolDifference, tool_differences
@@ -23,7 +24,6 @@ from clawhive_core.plugins.manifest import (
     read_manifest,
 )
 from clawhive_core.plugins.manifest_text import manifest_text
-from clawhive_core.plugins.place import shown_path
 from clawhive_core.plugins.source import find_plugins, importing_from
 from clawhive_core.plugins.tool import declared_tools
 from clawhive_core.protocols.provider import ToolProvider

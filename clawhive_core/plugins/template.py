@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from clawhive_core.errors import UsageError
-from clawhive_core.plugins.place import shown_path
+from clawhive_core.storage.template import make_from_template
 
-_TEMPLATE = Path(__file__).parent.parent / "data" / "templates" / "plugin"
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _MAX_NAME = 40
 # Their packages or provider ids are ClawHive's own.
@@ -31,28 +28,7 @@ def new_plugin(name: str, folder: Path) -> list[Path]:
         UsageError: `invalid_name`, with a name that would do; `already_exists`; or `io_error`.
     """
     _check_name(name)
-    target = folder / name
-    if target.exists() or target.is_symlink():
-        raise UsageError(
-            f"{shown_path(target)} is already there",
-            place=shown_path(target),
-            fix="choose another name, or remove it yourself",
-            code="already_exists",
-        )
-    try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as work:
-            made = Path(work, name)
-            made.mkdir()
-            _fill(made, _words(name))
-            made.rename(target)
-    except OSError as error:
-        raise UsageError(
-            f"the plugin cannot be written: {error.strerror or error}",
-            place=shown_path(target),
-            fix="name a folder that you may write to",
-            code="io_error",
-        ) from error
-    return sorted(path for path in target.rglob("*") if path.is_file())
+    return make_from_template("plugin", folder / name, _words(name))
 
 
 def _words(name: str) -> Mapping[str, str]:
@@ -67,20 +43,6 @@ def _words(name: str) -> Mapping[str, str]:
         "package": f"clawhive_{module}",
         "version": VERSION,
     }
-
-
-def _fill(target: Path, words: Mapping[str, str]) -> None:
-    for source in sorted(_TEMPLATE.rglob("*")):
-        if source.is_dir() or "__pycache__" in source.parts:
-            continue
-        inside = source.relative_to(_TEMPLATE).as_posix().replace("__name__", words["name"])
-        file = target / inside
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = source.read_text(encoding="utf-8")
-        for word, value in words.items():
-            text = text.replace(f"{{{{{word}}}}}", value)
-        file.write_text(text, encoding="utf-8", newline="\n")
-        shutil.copymode(source, file)
 
 
 def _check_name(name: str) -> None:

@@ -21,6 +21,7 @@ from typing import (
     overload,
 )
 
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.tools import JsonSchema, Level, Risk, ToolMeta
 from clawhive_core.plugins.effects import (
@@ -30,7 +31,6 @@ from clawhive_core.plugins.effects import (
     risk_of,
     unknown_verbs,
 )
-from clawhive_core.plugins.place import shown_path
 
 if TYPE_CHECKING:
     from clawhive_core.plugins.schema import ToolSchema

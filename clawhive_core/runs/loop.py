@@ -39,6 +39,13 @@ class LoopSettings:
     catalog_revision: str
     max_tool_rounds: int = MAX_TOOL_ROUNDS
     system: str = SYSTEM
+    instructions: str = ""
+    """What the system prompt says further: the skills."""
+
+    @property
+    def whole_system(self) -> str:
+        """The system prompt as it is sent."""
+        return f"{self.system}\n\n{self.instructions}" if self.instructions else self.system
 
 
 @dataclass(slots=True)
@@ -86,7 +93,7 @@ class Loop:
         request = LlmRequest(
             self.settings.model,
             tuple(messages),
-            system=self.settings.system,
+            system=self.settings.whole_system,
             tools=self.settings.tools,
         )
         return await self.models.complete(request, self._scope(turn, None, 0))

@@ -45,6 +45,8 @@ class RunRequest:
     grants: tuple[CapabilityGrant, ...] = ()
     parent_run_id: str | None = None
     title: str = ""
+    instructions: str = ""
+    """What the loop's system prompt says beside its own words: the skills."""
 
     @property
     def is_session(self) -> bool:
@@ -127,6 +129,7 @@ class Orchestrator:
             "tools": Blob(
                 [[each.name, each.description, each.parameters] for each in request.tools]
             ),
+            "instructions": Blob(request.instructions),
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
         }
         events = [self._event(request, "run.start", body, "running")]
@@ -171,6 +174,7 @@ class Orchestrator:
             request.tools,
             request.catalog_revision,
             request.max_tool_rounds,
+            instructions=request.instructions,
         )
         loop = Loop(
             self.door, self.models, self.journal, request.scope, request.principal, settings

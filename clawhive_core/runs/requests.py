@@ -15,6 +15,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.scope import ApproveMode, Ask, RunScope, Signal
+from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
@@ -27,6 +28,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
+from clawhive_core.runs.skill_prompt import skill_prompt
 from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
@@ -53,6 +55,8 @@ class RunOptions:
     on_signal: Callable[[Signal], None] = lambda _: None
     approve: ApproveMode = "park"
     """What happens with a call that a person must answer."""
+    skills: Sequence[str] = ()
+    """Skills whose text a prompt's model is told from the start."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
 
@@ -79,6 +83,7 @@ class RequestMaker:
     skills: Sequence[Skill]
     env: Mapping[str, str]
     log: EventLog
+    library: SkillLibrary
     left_out: Sequence[Entry] = ()
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""
 
@@ -87,6 +92,7 @@ class RequestMaker:
 
         Raises:
             UnknownModel: No model is named, by option or configuration.
+            UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
         model = options.model or self.config.get("model.default")
         if not model:
@@ -95,12 +101,14 @@ class RequestMaker:
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
+        tools = self.offered_tools()
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
             title=preview(text, 80),
             model=model,
-            tools=self.offered_tools(),
+            tools=tools,
+            instructions=skill_prompt(self.library, options.skills, (tool.name for tool in tools)),
         )
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
@@ -251,6 +259,7 @@ class RequestMaker:
             max_tool_rounds=body["max_tool_rounds"],
             planner=body["planner"],
             title=body["title"],
+            instructions=record.full(body.get("instructions", "")),
         )
 
     def _todays(self, name: str, run_id: str) -> TaskType:

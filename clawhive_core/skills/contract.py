@@ -8,7 +8,7 @@ from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.fields import Fields, text
-from clawhive_core.skills.place import InvalidSkill, KeyPath
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 from clawhive_core.skills.schema import schema_problem
 from clawhive_core.skills.skill import ExportedTool, Exports, Import, ImportedTool, Requires
 from clawhive_core.skills.tool_facts import KEYS as FACT_KEYS
@@ -156,14 +156,17 @@ def read_requires(contract: Fields) -> Requires:
     """
     body = contract.below("requires")
     body.closed(REQUIRES_KEYS, "`requires`")
-    tools = (*body.texts("tools"), *contract.texts("required_tools"))
+    tools: dict[str, Place] = {}
+    for path, value in (*body.items("tools"), *contract.items("required_tools")):
+        tools.setdefault(text(body.document, path, value), body.document.place(path))
     return Requires(
-        tuple(dict.fromkeys(tools)),
+        tuple(tools),
         body.texts("bins"),
         body.texts("env"),
         tuple(_system(body, path, value) for path, value in body.items("os")),
         body.texts("python"),
         body.place() if "requires" in contract else None,
+        tuple(tools.values()),
     )
 
 

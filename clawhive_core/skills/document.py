@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted, shown
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
@@ -19,6 +21,8 @@ _TEXT = "tag:yaml.org,2002:str"
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")
 )
+_READ_TAGS = _TAGS | {_MERGE}
+_CHUNK = 64 * 1024
 
 
 class Document:
@@ -49,7 +53,7 @@ class Document:
     def load(cls, path: Path) -> Document:
         """Read a manifest; one called `*.json` must be JSON."""
         text = read_text(path, "manifest")
-        file = shown(path)
+        file = shown_path(path)
         if path.suffix == ".json":
             _check_json(text, file)
             text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
@@ -85,7 +89,8 @@ class Document:
 
         loader_class = _loader()
         try:
-            _check_depth(yaml.parse(text, Loader=loader_class))
+            if depth_at_most(text) > MAX_DEPTH:
+                _check_depth(yaml.parse(text, Loader=loader_class))
             loader = loader_class(text)
             try:
                 node = loader.get_single_node()
@@ -125,7 +130,7 @@ class Document:
         )
 
     def _inspect_one(self, node: Any) -> None:
-        if node.tag not in _TAGS | {_MERGE}:
+        if node.tag not in _READ_TAGS:
             tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
             self._note(node, "CH0230", f"`{tag}` is no type of JSON", "write a text or a number")
         if node.id == "mapping":
@@ -155,10 +160,12 @@ def read_text(path: Path, what: str) -> str:
     Raises:
         InvalidSkill: It cannot be read, is too large or is not UTF-8.
     """
-    place = Place(shown(path))
+    place = Place(shown_path(path))
     try:
         with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(_CHUNK)  # asking for all at once would make room for all
+            if len(data) == _CHUNK:
+                data += stream.read(MAX_BYTES + 1 - _CHUNK)
     except OSError as error:
         message = f"the {what} cannot be read: {error.strerror}"
         raise InvalidSkill(place.finding("CH0002", "error", message)) from None
@@ -179,6 +186,29 @@ def with_severity(finding: Finding, severity: Severity) -> Finding:
     from dataclasses import replace
 
     return replace(finding, severity=severity)
+
+
+def depth_at_most(text: str) -> int:
+    """Return a depth that a text's nesting cannot exceed, from its signs alone.
+
+    A flow collection opens with a bracket, and a pair in it may be a mapping without one. A block
+    collection begins further to the right than the one around it, except a list in a mapping. So
+    twice the brackets and twice the columns where one may begin are enough. Counting them is a
+    fraction of the work of parsing.
+    """
+    columns: set[int] = set()
+    for line in text.splitlines():
+        begin = 0
+        for match in _BLOCK_STARTS.finditer(line):
+            if match.start() != begin:
+                break
+            begin = match.end()
+            columns.add(begin)
+    brackets = text.count("[") + text.count("{")
+    return 2 * (brackets + len(columns) + 1)
+
+
+_BLOCK_STARTS = re.compile(r"[ \t]+|[-?:](?=[ \t])")
 
 
 class _TooDeep(Exception):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.document import read_text
-from clawhive_core.skills.place import InvalidSkill, Place, is_file, shown
+from clawhive_core.skills.place import InvalidSkill, Place, is_file
 from clawhive_core.skills.skill import ExportedTool, Skill
 
 HANDLERS = "handlers.py"
@@ -52,7 +53,7 @@ def _no_file(skill: Skill, file: Path) -> Finding:
         fix = f"make it a folder `{skill.id}` with clawhive.yaml and {HANDLERS}"
     else:
         message = f"`{skill.id}` exports tools and has no {HANDLERS}"
-        fix = f"write {shown(file)} with: async def {tool.function}(input, ctx): ..."
+        fix = f"write {shown_path(file)} with: async def {tool.function}(input, ctx): ..."
     return tool.place.finding("CH0509", "error", message, fix)
 
 
@@ -60,10 +61,10 @@ def _parsed(source: str, file: Path) -> ast.Module:
     try:
         return ast.parse(source)
     except SyntaxError as error:
-        place = Place(shown(file), error.lineno or 1, error.offset or 1)
+        place = Place(shown_path(file), error.lineno or 1, error.offset or 1)
         message = f"the handlers are no Python: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:
-        place = Place(shown(file))
+        place = Place(shown_path(file))
         message = f"the handlers are no Python: {error or 'they are nested too deep'}"
     raise InvalidSkill(place.finding("CH0511", "error", message)) from None
 
@@ -95,12 +96,12 @@ def _of_tool(
         yield tool.place.finding("CH0509", "error", message, "rename the tool")
     elif tool.function not in functions:
         close = nearest(tool.function, functions)
-        write = f"write in {shown(file)}: async def {tool.function}(input, ctx): ..."
+        write = f"write in {shown_path(file)}: async def {tool.function}(input, ctx): ..."
         fix = f"did you mean `{close}`? Else {write}" if close else write
         message = f"`{skill.id}.{tool.name}` has no handler: no function `{tool.function}`"
         yield tool.place.finding("CH0509", "error", message, fix)
     elif (function := functions[tool.function]) is not None and not _takes_two(function):
-        place = Place(shown(file), function.lineno, function.col_offset + 1)
+        place = Place(shown_path(file), function.lineno, function.col_offset + 1)
         message = f"the handler `{function.name}` must take two arguments"
         fix = f"write {function.name}(input, ctx)"
         yield place.finding("CH0512", "error", message, fix)

@@ -14,18 +14,19 @@ from pathlib import Path
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.diagnostics.outputs import printable
-from clawhive_core.errors import SkillError, StorageError
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.errors import StorageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
-from clawhive_core.skills.place import Place, shown
+from clawhive_core.skills.holding import Held
+from clawhive_core.skills.place import Place
 from clawhive_core.skills.reading import ReadSkill, read_skill
-from clawhive_core.skills.resolve import check_contracts, importers
-from clawhive_core.skills.search import empty_finding, search_path, skills_below, skills_in
-from clawhive_core.skills.shipped import SOURCE
+from clawhive_core.skills.required import KnownTools
+from clawhive_core.skills.search import empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
 from clawhive_core.skills.switch import Switches
-from clawhive_core.skills.trust import SkillTrust, content_digest
+from clawhive_core.skills.trust import SkillTrust, is_trusted
 
 _GIVEN = "given"
 
@@ -36,6 +37,7 @@ def load_skills(
     *,
     env: Mapping[str, str] | None = None,
     paths: Sequence[Path] = (),
+    tools: KnownTools | None = None,
 ) -> SkillSet:
     """Return the set of skills; it never raises for what a skill's file says.
 
@@ -44,6 +46,7 @@ def load_skills(
         sources: Further places, from plugins.
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
+        tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
 
     Raises:
         UsageError: One of `paths` does not exist.
@@ -55,9 +58,11 @@ def load_skills(
     search = search_path(config, sources)
     found.findings.extend(search.findings)
     for root in search.roots:
-        found.add(skills_in(root.folder), root.source)
-    found.hold_together()
-    return found.result(only_given=bool(paths))
+        found.add(root.places(), root.source)
+    held = found.held()
+    if tools is not None:
+        held.tools(tools)
+    return found.result(held, only_given=bool(paths))
 
 
 class _Found:
@@ -88,24 +93,15 @@ class _Found:
                 self._entries.append(self._entry(read, place))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
 
-    def hold_together(self) -> None:
+    def held(self) -> Held:
         """Check imports against exports, and leave out what imports from what is left out."""
-        skills = [self._entries[index].skill for index in self._winners.values()]
-        broken = frozenset(self._ids("invalid"))
-        for name, findings in check_contracts(skills, broken).items():
-            self._add_findings(name, findings)
-        users = importers(skills)
-        waiting = [entry.skill.id for entry in self._entries if entry.state not in _USABLE]
-        while waiting:
-            name = waiting.pop()
-            for user in users.get(name, ()):
-                if self._winner(user).state == "loaded":
-                    self._follow(user, self._winner(name))
-                    waiting.append(user)
+        held = Held(self._entries)
+        held.contracts()
+        return held
 
-    def result(self, *, only_given: bool) -> SkillSet:
+    def result(self, held: Held, *, only_given: bool) -> SkillSet:
         """Return the set, its findings sorted."""
-        entries = [each for each in self._entries if not only_given or each.skill.source == _GIVEN]
+        entries = [each for each in held.entries if not only_given or each.skill.source == _GIVEN]
         findings = [finding for entry in entries for finding in entry.findings]
         return SkillSet(tuple(entries), tuple(sorted_findings([*self.findings, *findings])))
 
@@ -113,13 +109,13 @@ class _Found:
         try:
             return trust.digests()
         except StorageError as error:
-            place = Place(shown(trust.file.path))
+            place = Place(shown_path(trust.file.path))
             message = f"no skill counts as trusted: {error.message}"
             self.findings.append(place.finding("CH0407", "warning", message, error.fix))
             return {}
 
     def _entry(self, read: ReadSkill, place: Path) -> Entry:
-        skill = replace(read.skill, trusted=self._is_trusted(read.skill))
+        skill = replace(read.skill, trusted=is_trusted(read.skill, self._trusted))
         if skill.id in self._winners:
             return self._shadowed(read, skill, place)
         show = f"clawhive skills show {skill.id}"
@@ -131,7 +127,7 @@ class _Found:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
         lacking = missing(skill.requires, self._env)
         if lacking:
-            where = skill.requires.place or Place(shown(skill.file))
+            where = skill.requires.place or Place(shown_path(skill.file))
             message = f"`{skill.id}` is not loaded here: {'; '.join(lacking)}"
             note = where.finding("CH0404", "note", message)
             return Entry(skill, "gated", "; ".join(lacking), (*read.findings, note), show)
@@ -139,63 +135,17 @@ class _Found:
 
     def _shadowed(self, read: ReadSkill, skill: Skill, place: Path) -> Entry:
         winner = self._winner(skill.id).skill
-        first = printable(shown(winner.file))
+        first = printable(shown_path(winner.file))
         reason = f"`{skill.id}` stands in {first} too, which comes first"
-        here = Place(shown(skill.file), 1, 1)
+        here = Place(shown_path(skill.file), 1, 1)
         if place.parent == winner.content.parent:
             finding = here.finding("CH0401", "error", reason, "rename one of them")
         else:
             finding = here.finding("CH0402", "note", reason)
         return Entry(skill, "shadowed", reason, (*read.findings, finding))
 
-    def _is_trusted(self, skill: Skill) -> bool:
-        """Whether the wheel vouches for a skill, or the user does for just these files."""
-        if skill.source == SOURCE:
-            return True
-        expected = self._trusted.get(os.path.realpath(skill.content))
-        if expected is None:
-            return False
-        try:
-            return content_digest(skill.content) == expected
-        except SkillError:
-            return False
-
     def _winner(self, name: str) -> Entry:
         return self._entries[self._winners[name]]
-
-    def _ids(self, state: str) -> list[str]:
-        return [entry.skill.id for entry in self._entries if entry.state == state]
-
-    def _add_findings(self, name: str, findings: Sequence[Finding]) -> None:
-        entry = self._winner(name)
-        wrong = any(finding.severity == "error" for finding in findings)
-        changed = replace(entry, findings=(*entry.findings, *findings))
-        if wrong and entry.state in {"loaded", "gated"}:
-            show = f"clawhive skills show {name}"
-            reason = _first_error(findings)
-            changed = replace(changed, state="invalid", reason=reason, next_step=show)
-        self._entries[self._winners[name]] = changed
-
-    def _follow(self, user: str, provider: Entry) -> None:
-        """Leave out a skill that imports from one that is left out."""
-        entry, name = self._winner(user), provider.skill.id
-        each = next(each for each in entry.skill.imports if each.skill == name)
-        reason = f"it imports from `{name}`, which is {provider.state}"
-        invalid = provider.state == "invalid"
-        message = f"`{user}` cannot be loaded: {reason}"
-        finding = each.place.finding(
-            "CH0612", "error" if invalid else "note", message, provider.next_step or None
-        )
-        self._entries[self._winners[user]] = replace(
-            entry,
-            state="invalid" if invalid else "gated",
-            reason=reason,
-            findings=(*entry.findings, finding),
-            next_step=provider.next_step,
-        )
-
-
-_USABLE = frozenset({"loaded", "shadowed"})
 
 
 def _first_error(findings: Sequence[Finding]) -> str:

@@ -52,15 +52,6 @@ class InvalidSkill(SkillError):
         self.finding = finding
 
 
-def shown(path: Path) -> str:
-    """Return a path for messages: relative where it lies below the current directory."""
-    text = os.fspath(path)
-    try:
-        return text.removeprefix(f"{Path.cwd()}{os.sep}")
-    except OSError:  # the current directory was removed
-        return text
-
-
 def is_file(path: Path) -> bool:
     """Whether a path is a regular file; one that cannot be looked at is none."""
     return os.path.isfile(path)  # noqa: PTH113 - never raises, as Path.is_file does

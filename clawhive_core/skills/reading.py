@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.contract import REQUIRES_KEYS
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder, shown
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
 
@@ -182,7 +183,7 @@ class _Folder:
 
     def _two_places(self, inside: list[tuple[KeyPath, Any]]) -> None:
         document = None if self._text is None else self._text.document
-        places = [Place(shown(file), 1, 1) for file in self._manifests]
+        places = [Place(shown_path(file), 1, 1) for file in self._manifests]
         places += [document.place(path) for path, _ in inside if document is not None]
         others = ", ".join(str(place) for place in places[:-1])
         message = f"the contract stands in more than one place; also in {others}"

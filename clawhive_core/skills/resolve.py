@@ -85,6 +85,8 @@ def _version(each: Import, provider: Skill) -> Iterator[Finding]:
     wanted, there = api_version(each.min_version), api_version(provider.exports.api_version)
     if wanted is None or each.version_place is None:
         return
+    if there is not None and wanted <= there and there[0] == wanted[0]:
+        return
     exports = provider.exports.place
     where = f" (stated in {exports})" if exports is not None else ""
     if there is None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.document import MAX_BYTES
-from clawhive_core.skills.place import Place, is_file, is_folder, shown
+from clawhive_core.skills.place import Place, is_file, is_folder
 from clawhive_core.skills.reading import is_skill
 from clawhive_core.skills.shipped import SOURCE, shipped_folder
 
@@ -26,7 +27,13 @@ class Root:
 
     folder: Path
     source: str
-    """`config`, `project`, `user`, `plugin NAME` or `shipped`."""
+    """`flag`, `config`, `project`, `user`, `plugin NAME` or `shipped`."""
+
+    def places(self) -> list[Path]:
+        """Return its skills, sorted; a folder that was named may be one itself."""
+        if self.source in {"flag", "config"} and is_skill(self.folder):
+            return [self.folder]
+        return skills_in(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +45,34 @@ class SearchPath:
 
 
 def search_path(config: Config, sources: Sequence[SkillSource] = ()) -> SearchPath:
-    """Return the folders of skills: configured, project's, user's, those of plugins, shipped."""
+    """Return the folders of skills: named, project's, user's, those of plugins, shipped.
+
+    Raises:
+        UsageError: A folder that the command line names is not there.
+    """
     findings: list[Finding] = []
-    roots = [Root(config.root / path, "config") for path in config.get("skills.paths")]
+    roots = _named(config)
     roots += [Root(config.root / each, "project") for each in ("skills", ".agents/skills")]
     roots.append(Root(config.user_dir / "skills", "user"))
     for source in sources:
         roots += _of_plugin(source, findings)
     roots.append(Root(shipped_folder(), SOURCE))
     return SearchPath(tuple(_once(roots)), tuple(findings))
+
+
+def _named(config: Config) -> list[Root]:
+    """Return what `--skills` names, else what `skills.paths` does."""
+    value = config.value("skills.paths")
+    source = "flag" if value.origin.startswith("flag") else "config"
+    roots = [Root(config.root / path, source) for path in value.value]
+    for root in roots:
+        if source == "flag" and not is_folder(root.folder):
+            raise UsageError(
+                f"there is no folder {shown_path(root.folder)}",
+                place="--skills",
+                fix="name a folder that holds skills",
+            )
+    return roots
 
 
 def _of_plugin(source: SkillSource, findings: list[Finding]) -> Iterator[Root]:
@@ -111,7 +137,9 @@ def skills_below(given: Path) -> list[Path]:
         return [given if alone else given.parent]
     if not is_folder(given):
         raise UsageError(
-            f"there is no {shown(given)}", place=shown(given), fix="name a folder of skills"
+            f"there is no {shown_path(given)}",
+            place=shown_path(given),
+            fix="name a folder of skills",
         )
     if is_skill(given):
         return [given]
@@ -133,7 +161,7 @@ def _is_visible(name: str) -> bool:
 
 def empty_finding(given: Path) -> Finding:
     """Return the finding for a path below which no skill lies."""
-    return Place(shown(given)).finding(
+    return Place(shown_path(given)).finding(
         "CH0406",
         "warning",
         "no skill lies here",

@@ -113,6 +113,8 @@ class Requires:
     """The only systems it is for: `linux`, `macos`, `windows`; empty for all."""
     python: tuple[str, ...] = ()
     place: Place | None = None
+    tool_places: tuple[Place, ...] = ()
+    """Where each of `tools` stands."""
 
 
 @dataclass(frozen=True, slots=True)

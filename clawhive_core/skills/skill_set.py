@@ -61,7 +61,8 @@ class SkillSet:
     def notes(self) -> list[str]:
         """A sentence for each skill that is left out because of a mistake."""
         return [
-            f"the skill `{entry.skill.id}` is not loaded: {entry.reason}; clawhive skills check"
+            f"the skill `{entry.skill.id}` is not loaded: {entry.reason}"
+            f"{_where(entry)}; clawhive skills check"
             for entry in self.by_state("invalid")
         ]
 
@@ -84,3 +85,9 @@ class SkillSet:
             place=name,
             fix=f"did you mean `{close}`?" if close else "list them: clawhive skills list",
         )
+
+
+def _where(entry: Entry) -> str:
+    """Return the code and place of the mistake that keeps a skill from being loaded."""
+    finding = next((each for each in entry.findings if each.severity == "error"), None)
+    return "" if finding is None else f" ({finding.code} {finding.place})"

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.document import Document, read_text, with_severity
-from clawhive_core.skills.place import InvalidSkill, Place, shown
+from clawhive_core.skills.place import InvalidSkill, Place
 
 TEXT_FILE = "SKILL.md"
 
@@ -37,7 +38,9 @@ class SkillText:
     def place(self, *keys: str) -> Place:
         """Return where a value of the frontmatter stands, the file's start where there is none."""
         known = self.document is not None
-        return self.document.place(keys) if self.document and known else Place(shown(self.file))
+        return (
+            self.document.place(keys) if self.document and known else Place(shown_path(self.file))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,11 @@ class _Parts:
 def read_skill_text(file: Path) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
     try:
-        parts = _split(read_text(file, "text"), Place(shown(file)))
+        parts = _split(read_text(file, "text"), Place(shown_path(file)))
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
     try:
-        document, repaired = _parse(parts, shown(file))
+        document, repaired = _parse(parts, shown_path(file))
     except InvalidSkill as error:
         return SkillText(file, body=parts.body, findings=(error.finding,))
     found = [*repaired, *(with_severity(each, "warning") for each in document.problems)]

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.config.trust import refuse_inside_run
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, UsageError
-from clawhive_core.skills.place import shown
+from clawhive_core.skills.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.stored import StoredFile
 
@@ -56,7 +57,7 @@ class SkillTrust:
         if content_digest(skill.content) != sha256:
             raise UsageError(
                 f"the files of `{skill.id}` changed while you looked at them",
-                place=shown(skill.content),
+                place=shown_path(skill.content),
                 fix=f"look again: clawhive skills show {skill.id}",
             )
         path = os.path.realpath(skill.content)
@@ -73,6 +74,24 @@ class SkillTrust:
         refuse_inside_run(env)
         path = os.path.realpath(skill.content)
         self.file.change(lambda entries: _without(entries, path))
+
+
+def is_trusted(skill: Skill, digests: Mapping[str, str]) -> bool:
+    """Whether the wheel vouches for a skill, or the user does for just the files it has now.
+
+    Args:
+        skill: The skill.
+        digests: What the user trusts, as `SkillTrust.digests` gives it.
+    """
+    if skill.source == SHIPPED or not digests:
+        return skill.source == SHIPPED
+    expected = digests.get(os.path.realpath(skill.content))
+    if expected is None:
+        return False
+    try:
+        return content_digest(skill.content) == expected
+    except SkillError:
+        return False
 
 
 def content_digest(content: Path) -> str:
@@ -121,7 +140,7 @@ def _files(content: Path) -> Iterator[tuple[bytes, Path]]:
 def _unbound(path: Path, why: str) -> SkillError:
     return SkillError(
         f"the skill's files cannot be bound to a digest: {why}",
-        place=shown(path),
+        place=shown_path(path),
         fix="a skill that is trusted holds regular files only",
     )
 

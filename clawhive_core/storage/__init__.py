@@ -1,4 +1,4 @@
-"""SQLite files: opening, pragmas, per-room migrations, and what their failures mean.
+"""SQLite files: opening, pragmas, per-room migrations; folders made from a template.
 
 May import `diagnostics` and what lies below it; knows no table but its own two.
 """

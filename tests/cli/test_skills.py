@@ -205,3 +205,141 @@ def test_skills_of_a_plugin_are_listed_and_run(clawhive, site):
     assert [row["source"] for row in rows if row["id"] == "words"] == ["plugin team"]
     site.forget()
     assert clawhive("run", "--task", "count_words", *TEXT).code == 0
+
+
+LOOKS = "tasks: {look: {steps: [{name: look, tool: file.list, input: {path: .}}]}}"
+NEEDS = "requires: {tools: [no.tool]}\ntasks: {job: {steps: []}}\n"
+
+
+def needy(clawhive, manifest=NEEDS):
+    folder = clawhive.root / "skills" / "needy"
+    folder.mkdir(parents=True)
+    folder.joinpath("clawhive.yaml").write_text(manifest)
+
+
+@pytest.mark.promise("P-079")
+def test_a_skill_that_requires_a_missing_tool_is_listed_checked_and_refused(clawhive):
+    needy(clawhive)
+    rows = clawhive("skills", "list", "--json").json["skills"]
+    (row,) = [row for row in rows if row["id"] == "needy"]
+    assert (row["state"], row["required_tools"]) == ("invalid", ["no.tool"])
+    assert "requires the tool `no.tool`" in row["reason"]
+    done = clawhive("skills", "check")
+    assert (done.code, "skills/needy/clawhive.yaml:1:20: error CH0611" in done.out) == (1, True)
+    done = clawhive("run", "--task", "job")
+    assert done.code == 2
+    assert "`job` is a task type of `needy`, which is invalid" in done.err
+    assert "fix: clawhive skills show needy" in done.err
+    assert "error CH0611" in clawhive("skills", "show", "needy").out
+    assert runs(clawhive) == []
+
+
+def test_a_check_takes_the_tools_from_a_list(clawhive):
+    needy(clawhive, "requires: {tools: [no.tool, my.tool]}")
+    file = clawhive.root / "tools.json"
+    file.write_text(json.dumps({"tools": [{"name": "no.tool", "aliases": ["my.tool"]}]}))
+    assert clawhive("skills", "check", "--tools", "tools.json").code == 0
+    file.write_text(clawhive("tools", "list", "--json").out)
+    done = clawhive("skills", "check", "--tools", "tools.json", "--json")
+    report = check(clawhive, one_object(done), "check")
+    assert (done.code, [each["code"] for each in report["findings"]]) == (1, ["CH0611"] * 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, "", "[]", "{}", '{"tools": {}}', '{"tools": [{}]}', '{"tools": ["a"]}', "[" * 9999),
+        '{"tools": [{"name": "a", "aliases": [1]}]}',
+        '{"tools": [{"name": "a", "aliases": "b"}]}',
+    ],
+)
+def test_a_list_of_tools_that_is_none_is_wrong_usage(clawhive, text):
+    if text is not None:
+        clawhive.root.joinpath("tools.json").write_text(text)
+    done = clawhive("skills", "check", "--tools", "tools.json", "--json")
+    error = check(clawhive, one_object(done), "error")
+    assert (done.code, error["error"], error["place"]) == (2, "usage", "--tools tools.json")
+    assert error["fix"] == "make one: clawhive tools list --json > tools.json"
+
+
+DYNAMIC = """
+from clawhive_core import hookimpl
+
+@hookimpl
+def clawhive_tool_providers(ctx):
+    return []
+"""
+
+
+def test_a_plugin_that_lists_its_tools_when_it_runs_makes_it_a_note(clawhive, site):
+    needy(clawhive)
+    manifest = '[plugin]\nid = "later"\nhook_api = 1\ntools = "dynamic"\n'
+    site.plugin("later", DYNAMIC, manifest=f'{manifest}hooks = ["clawhive_tool_providers"]\n')
+    done = clawhive("skills", "check")
+    assert (done.code, "note CH0611" in done.out) == (0, True)
+    assert clawhive("run", "--task", "job").code == 2  # a start knows all tools
+
+
+def test_folders_of_skills_are_named_before_the_command_or_after_it(words):
+    for base in ("one", "two"):
+        folder = words.root / base / base
+        folder.mkdir(parents=True)
+        folder.joinpath("clawhive.yaml").write_text("tasks: {job: {steps: []}}")
+    words.root.joinpath("one", "words.yaml").write_text("version: named\ntasks: {}")
+    done = words("--skills", "one", "skills", "list", "--skills", "two/two", "--json")
+    rows = [row for row in done.json["skills"] if row["source"] != "shipped"]
+    found = [(row["id"], row["source"], row["state"]) for row in rows]
+    assert found == [
+        ("one", "flag", "loaded"),
+        ("words", "flag", "loaded"),
+        ("two", "flag", "loaded"),
+        ("words", "project", "shadowed"),
+    ]
+    folder.joinpath("clawhive.yaml").write_text(LOOKS)
+    assert words("run", "--task", "two.look", "--skills", "two").code == 0
+    assert words("run", "--task", "two.look").code == 2
+    assert words("tools", "list", "--skills", "two").code == 0
+
+
+def test_a_named_folder_that_is_not_there_is_wrong_usage(words):
+    done = words("skills", "--skills", "gone", "--json")
+    assert (done.code, one_object(done)["place"]) == (2, "--skills")
+
+
+def test_a_refusal_repeats_the_named_folders_and_the_active_skills(words):
+    words.root.joinpath("more").mkdir()
+    words("skills", "trust", "words", "--yes")
+    script = [{"tool_calls": [{"name": "file.list", "input": {"path": ".."}}]}, "Done."]
+    words.root.joinpath("s.json").write_text(json.dumps(script))
+    model = ("--model", "scripted:s.json")
+    done = words("run", "go", *model, "--skill", "words", "--skills", "more")
+    (fix,) = [line for line in done.err.splitlines() if "fix: clawhive --skills more run" in line]
+    assert "--skill words" in fix
+
+
+def test_a_skill_is_active_only_in_a_prompt_and_when_it_is_trusted(words):
+    model = ("--model", "scripted:demo")
+    done = words("run", "go", *model, "--skill", "words")
+    assert (done.code, "error[untrusted_skill]" in done.err) == (2, True)
+    assert "clawhive skills trust words" in done.err
+    assert runs(words) == []
+    words("skills", "trust", "words", "--yes")
+    assert words("run", "go", *model, "--skill", "words").code == 0
+    assert words("runs", "replay", "last").code == 0
+    done = words("run", "--task", "count_words", *TEXT, "--skill", "words")
+    assert (done.code, "--skill is for a PROMPT" in done.err) == (2, True)
+    assert "did you mean `words`?" in words("run", "go", *model, "--skill", "wrods").err
+
+
+def test_what_a_hive_reports_is_what_the_command_prints(words):
+    from clawhive_core import Hive
+
+    words.root.joinpath("skills", "bad.yaml").write_text("tasks: {t: 5}\n")
+    printed = words("skills", "check", "skills", "--json").json
+    with Hive.open_sync(words.root) as hive:
+        report = hive.check_skills(["skills"])
+    value = report.to_dict()
+    assert not report.ok
+    for each in (printed, value):
+        each["summary"].pop("seconds")
+    assert value == printed

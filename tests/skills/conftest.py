@@ -43,8 +43,8 @@ class Place:
     def config(self):
         return open_config(self.root, {}, self.env)
 
-    def load(self, sources=(), env=None, paths=()):
-        return load_skills(self.config(), sources, env=env or self.env, paths=paths)
+    def load(self, sources=(), env=None, **more):
+        return load_skills(self.config(), sources, env=env or self.env, **more)
 
     def own(self, **more):
         """Return the entries that are not shipped, by id."""

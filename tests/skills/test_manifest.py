@@ -3,7 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from clawhive_core.skills.document import depth_at_most
 from clawhive_core.skills.manifest import MAX_BYTES, task_types
 from clawhive_core.skills.reading import read_skill
 from clawhive_core.skills.shipped import shipped_folder, shipped_skills
@@ -174,3 +178,34 @@ def test_without_a_folder_of_shipped_skills_there_are_none(monkeypatch, tmp_path
     assert shipped_folder().is_dir()
     monkeypatch.setattr("clawhive_core.skills.shipped._PACKAGE", Path(tmp_path, "nowhere"))
     assert shipped_skills() == []
+
+
+PIECES = (
+    *("- ", "? ", ": ", "a: ", "[", "]", "{", "}", ", ", "\n", " ", "  ", "    ", "x", "&a "),
+    *("!!map ", "--- ", "'", '"', "#", "|\n", "-\n", "a:\n", "\n- ", "\n  - ", "*a", "\t"),
+)
+
+
+def depth(text):
+    """Return how deep the parser finds a text nested, up to where it stops."""
+    deepest = here = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            here += isinstance(event, yaml.CollectionStartEvent)
+            here -= isinstance(event, yaml.CollectionEndEvent)
+            deepest = max(deepest, here)
+    except yaml.YAMLError:
+        pass
+    return deepest
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+def test_no_text_is_nested_deeper_than_its_signs_allow(text):
+    assert depth(text) <= depth_at_most(text)
+
+
+@pytest.mark.parametrize("piece", ["[", "[a: ", "{a: ", "- ", "? ", "a:\n"])
+def test_each_way_to_nest_is_counted(piece):
+    text = "".join(f"{' ' * number}a:\n" for number in range(40)) if piece == "a:\n" else piece * 40
+    assert 40 <= depth(text) <= depth_at_most(text)

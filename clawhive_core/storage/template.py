@@ -1,0 +1,69 @@
+"""A folder made from a template: whole, or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.errors import UsageError
+
+TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
+
+
+def make_from_template(
+    kind: str, target: Path, words: Mapping[str, str], *, parents: bool = False
+) -> list[Path]:
+    """Write the template of a kind to a folder that is not there yet; return its files, sorted.
+
+    Nothing is overwritten, and nothing half-written stays.
+
+    Args:
+        kind: The template's name and what messages call it: `plugin`, `skill`.
+        target: The new folder.
+        words: What stands for each `{{word}}` of a text and each `__word__` of a file's name.
+        parents: Whether the folder around it is made where it is missing.
+
+    Raises:
+        UsageError: `already_exists` or `io_error`.
+    """
+    if target.exists() or target.is_symlink():
+        raise UsageError(
+            f"{shown_path(target)} is already there",
+            place=shown_path(target),
+            fix="choose another name, or remove it yourself",
+            code="already_exists",
+        )
+    try:
+        if parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as work:
+            made = Path(work, target.name)
+            made.mkdir()
+            _fill(TEMPLATES / kind, made, words)
+            made.rename(target)
+    except OSError as error:
+        raise UsageError(
+            f"the {kind} cannot be written: {error.strerror or error}",
+            place=shown_path(target),
+            fix="name a folder that you may write to",
+            code="io_error",
+        ) from error
+    return sorted(path for path in target.rglob("*") if path.is_file())
+
+
+def _fill(template: Path, folder: Path, words: Mapping[str, str]) -> None:
+    for source in sorted(template.rglob("*")):
+        if source.is_dir() or "__pycache__" in source.parts:
+            continue
+        name = source.relative_to(template).as_posix()
+        text = source.read_text(encoding="utf-8")
+        for word, value in words.items():
+            name = name.replace(f"__{word}__", value)
+            text = text.replace(f"{{{{{word}}}}}", value)
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+        shutil.copymode(source, file)
