@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.asking import asking
+from clawhive_core.cli.asking import asking, attend
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
@@ -74,7 +74,8 @@ def call(
     settings: Settings, name: str, arguments: str, grants: tuple[str, ...], *, as_json: bool
 ) -> int:
     """Call one tool through the executor, as a run of its own."""
-    run_id, outcome = run_async(_call(settings, name, json_object(arguments), grants))
+    asked = asking(None, as_json=as_json)
+    run_id, outcome = run_async(_call(settings, name, json_object(arguments), grants, asked))
     return _print_outcome(run_id, outcome, as_json=as_json)
 
 
@@ -86,7 +87,11 @@ async def _catalog(settings: Settings) -> Catalog:
 
 
 async def _call(
-    settings: Settings, name: str, arguments: Mapping[str, Any], grants: tuple[str, ...]
+    settings: Settings,
+    name: str,
+    arguments: Mapping[str, Any],
+    grants: tuple[str, ...],
+    asked: Mapping[str, Any],
 ) -> tuple[str, Outcome]:
     import shlex
 
@@ -97,8 +102,9 @@ async def _call(
         [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
         + [word for grant in grants for word in ("--grant", grant)]
     )
-    options = RunOptions(grants=grants, command=words, **asking(settings, None))
+    options = RunOptions(grants=grants, command=words, **asked)
     async with settings.hive() as hive:
+        attend(options, hive)
         return await hive.call(name, arguments, options)
 
 
@@ -124,6 +130,8 @@ def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
             }
         )
     else:
+        if outcome.edited:
+            note(outcome.edited)
         _print_result(outcome)
         note(f"clawhive runs show {short(run_id)}")
     return 1 if outcome.is_error else 0

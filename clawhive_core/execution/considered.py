@@ -33,27 +33,44 @@ async def consider(
         ToolError: The tool declares an effect that cannot be used; a call of it is denied.
     """
     tool = _find(call.name, catalog)
-    capabilities = _capabilities(tool.meta, call.input, scope)
-    run = scope.run
+    pending = PendingCall(call, scope, tool)
+    request, results, decision = await _weigh(pending, tool.meta, checks)
+    meta = request.tool
+    return {
+        "tool": meta.name,
+        "provider_id": meta.provider_id,
+        **why(request, scope.rules, results, decision),
+        **_next(pending, decision),
+    }
+
+
+async def weigh(
+    call: ToolCall, scope: CallScope, tool: Tool, checks: Callable[[], Sequence[PolicyCheck]]
+) -> PendingCall:
+    """Return a call with what it would touch and what would be decided; see `consider`."""
+    pending = PendingCall(call, scope, tool)
+    await _weigh(pending, tool.meta, checks)
+    return pending
+
+
+async def _weigh(
+    pending: PendingCall, meta: ToolMeta, checks: Callable[[], Sequence[PolicyCheck]]
+) -> tuple[PolicyRequest, Sequence[CheckResult], Decision]:
+    scope, run = pending.scope, pending.scope.run
+    pending.capabilities = _capabilities(meta, pending.call.input, scope)
     request = PolicyRequest(
-        tool.meta,
-        call.input,
+        meta,
+        pending.call.input,
         scope.principal,
-        capabilities,
+        pending.capabilities,
         run.task_id,
         scope.step_id,
         run.conversation_id,
     )
     results = await _results(checks, request)
-    decision = decide(request, run.rules, results)
-    reasons = why(request, run.rules, results, decision)
-    meta = tool.meta
-    return {
-        "tool": meta.name,
-        "provider_id": meta.provider_id,
-        **reasons,
-        **_next(call, scope, tool, decision),
-    }
+    decision = decide(request, scope.rules, results)
+    pending.decision = decision
+    return request, results, decision
 
 
 def _find(name: str, catalog: Catalog) -> Tool:
@@ -72,7 +89,7 @@ def _capabilities(meta: ToolMeta, input: Mapping[str, Any], scope: CallScope) ->
             fix=f"clawhive tools show {meta.name}",
         )
     try:
-        return requested(meta, input, {"workspace": scope.run.root, "run": scope.run.artifacts})
+        return requested(meta, input, scope.run.variables)
     except CapabilityError as error:
         raise ToolError(
             f"`{meta.name}` does not say in a usable way what it touches: {error.message}",
@@ -91,10 +108,9 @@ async def _results(
     return await run_checks(found, request)
 
 
-def _next(call: ToolCall, scope: CallScope, tool: Tool, decision: Decision) -> dict[str, Any]:
+def _next(pending: PendingCall, decision: Decision) -> dict[str, Any]:
     """Return what a person may do about the verdict, as the refusal of the call would say it."""
     if decision.verdict == "allow":
         return {"message": "the call would be made", "next": None}
-    pending = PendingCall(call, scope, tool, decision=decision)
     refused = denied(pending) if decision.verdict == "deny" else approval_required(pending)
     return {"message": refused.refusal.message, "next": dict(refused.refusal.next)}

@@ -28,7 +28,7 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.execution.plain import plain_object
+from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.refusals import (
     Refused,
     approval_required,
@@ -49,9 +49,6 @@ from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
 from clawhive_core.protocols.context import Store
-
-MAX_INPUT = 16 * 1024 * 1024
-"""About the bytes of JSON that a call's input may be."""
 
 _MAX_NAME = 200
 
@@ -113,6 +110,7 @@ class Executor:
             self._read(pending, call.input)
             self._resolve(pending)
             self._access(pending)
+            self._recall(pending)
             self._validate(pending)
             self._effects(pending)
             await self._decide(pending)
@@ -121,7 +119,7 @@ class Executor:
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
             return exit_.refusal
-        return await self._invoke(pending)
+        return pending.told(await self._invoke(pending))
 
     def _read(self, pending: PendingCall, input: Any) -> None:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
@@ -165,6 +163,12 @@ class Executor:
         if problem is not None:
             raise refuse("denied", problem, {"action": "ask_user"})
 
+    def _recall(self, pending: PendingCall) -> None:
+        """Look up what a person answered about this very call before its run stopped."""
+        approvals = self._wiring.approvals
+        if approvals is not None and pending.scope.step_id in pending.scope.run.asked:
+            approvals.recall(pending)
+
     def _validate(self, pending: PendingCall) -> None:
         meta = _tool(pending).meta
         problems = self._validators.problems(
@@ -180,7 +184,7 @@ class Executor:
     def _effects(self, pending: PendingCall) -> None:
         meta = _tool(pending).meta
         try:
-            pending.capabilities = requested(meta, pending.call.input, _variables(pending))
+            pending.capabilities = requested(meta, pending.call.input, pending.scope.run.variables)
         except InvalidInput as error:
             raise refuse(
                 "invalid_input",
@@ -207,7 +211,7 @@ class Executor:
         )
         results = await self._check(request)
         scope.run.rules.expire(now())
-        pending.decision = decide(request, scope.run.rules, results)
+        pending.decision = decide(request, scope.rules, results)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 
@@ -222,13 +226,16 @@ class Executor:
 
     async def _approve(self, pending: PendingCall) -> None:
         """Obtain a person's answer; what was decided before it is decided again after it."""
-        if pending.decision is None or pending.decision.verdict != "ask":
+        asks = pending.decision is not None and pending.decision.verdict == "ask"
+        if not asks and pending.answer is None:
             return
         approvals = self._wiring.approvals
         if approvals is None:
             raise approval_required(pending)
-        pending.approval_id = await approvals.obtain(pending)
-        pending.approval = "approved"
+        if await approvals.obtain(pending):
+            self._validate(pending)
+            self._effects(pending)
+        await approvals.use(pending)
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
@@ -247,7 +254,7 @@ class Executor:
     async def _append_intent(self, pending: PendingCall) -> None:
         """Write the intent and, in the same transaction, use its approval up."""
         log, approval_id = self._wiring.log, pending.approval_id
-        sync = _leaves_the_run(pending)
+        sync = pending.leaves_the_run
         if approval_id is None or approval_id == pending.scope.approved:
             await log.append(pending.started(), sync=sync)
             return
@@ -367,12 +374,6 @@ def _tool(pending: PendingCall) -> Any:
     return pending.tool
 
 
-def _leaves_the_run(pending: PendingCall) -> bool:
-    """Whether the call may change what is not the run's own, so that its intent is synced."""
-    meta = _tool(pending).meta
-    return meta.side_effects or meta.risk in {"guarded", "unsafe", "unknown"}
-
-
 def _named(call: ToolCall) -> ToolCall:
     """Return the call with an id and a name that can be recorded, whoever made them up."""
     given: Any = call
@@ -382,11 +383,6 @@ def _named(call: ToolCall) -> ToolCall:
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _MAX_NAME else preview(text, _MAX_NAME)
-
-
-def _variables(pending: PendingCall) -> dict[str, str]:
-    run = pending.scope.run
-    return {"workspace": run.root, "run": run.artifacts}
 
 
 async def _work(pending: PendingCall, context: ToolContext) -> Any:

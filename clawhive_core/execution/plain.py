@@ -12,6 +12,9 @@ from clawhive_core.errors import InvalidInput
 MAX_DEPTH = 100
 """How deep lists and objects may be nested."""
 
+MAX_INPUT = 16 * 1024 * 1024
+"""About the bytes of JSON that a call's input may be."""
+
 _NODE = 2
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
 

@@ -43,7 +43,8 @@ def finish(
     text = result.output
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(text) - MAX_TEXT} more characters]"
-    return replace(result, tool_call_id=call_id, output=text, artifacts=tuple(result.artifacts))
+    files = tuple(result.artifacts)
+    return replace(result, tool_call_id=call_id, output=text, artifacts=files, edited="")
 
 
 def _problem_of(result: ToolResult) -> str | None:

@@ -54,6 +54,13 @@ class RunScope:
     signal: Callable[[Signal], None] = lambda _: None
     approve: ApproveMode = "deny"
     ask: Ask | None = None
+    asked: frozenset[str | None] = frozenset()
+    """The steps whose call waited for a person before the run stopped."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What effects may name: the project's folder and the run's."""
+        return {"workspace": self.root, "run": self.artifacts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,20 @@ class CallScope:
     """On the monotonic clock, in seconds; a nested call never outlives its parent."""
     approved: str | None = None
     """The approval that an unfinished attempt of this very call used: it counts once more."""
+    planned: str = ""
+    """The planned step, whose items and nested calls share its grants; else a call is a step."""
 
     @property
     def invocation_id(self) -> str:
         """The id of this execution: equal runs give equal ids, which replay relies on."""
         return f"{self.step_id}#{self.attempt}"
+
+    @property
+    def step(self) -> str:
+        """The id of the step that the call belongs to, whose grants it has."""
+        return self.planned or self.step_id.partition("#")[0]
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run, with the grants of this step."""
+        return self.run.rules.of_step(self.step)

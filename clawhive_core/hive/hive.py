@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 
-from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
@@ -19,17 +18,18 @@ from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
-from clawhive_core.errors import ClawHiveError, RunError, UsageError
+from clawhive_core.errors import RunError, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.hive.contributed import Contributed
-from clawhive_core.hive.project_log import follow, open_log
+from clawhive_core.hive.project_log import approval_book, checkpoint, follow, open_log
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -37,7 +37,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
@@ -87,7 +87,7 @@ class Hive:
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
         self.notes += self.skill_set.notes
-        self.approvals = ApprovalBook(log)
+        self.approvals = approval_book(log, config, env)
         self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(
@@ -245,6 +245,26 @@ class Hive:
             await resume(live, self._orchestrator, request)
         return run_json(self.log, run_id)
 
+    async def edited(
+        self, approval: str, input: Mapping[str, Any], before: Edited | None = None
+    ) -> Edited | None:
+        """Check other arguments for a call that waits for a person; None where nothing changed.
+
+        What it returns is approved by `approvals.resolve(id, "approve", by=..., edited=...)`, or
+        changed further with it as `before`.
+
+        Raises:
+            UnknownId: No such approval.
+            InvalidInput: The arguments fail the tool's schema, or name nothing usable.
+            RunError: `already_resolved`, `tool_changed` or `denied`.
+        """
+        found = self.approvals.find(approval)
+        await self.log.flush()
+        options = RunOptions(command="clawhive runs resume", approve="deny")
+        request = self._requests.resumed(Record.load(self.log, found.run_id), options)
+        editing = Editing(self.executor, self.catalog, self._contributed.checks, self.approvals)
+        return await editing.check(found, input, request.scope, before)
+
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
         async for stored in follow(self.log, since):
@@ -264,12 +284,9 @@ class Hive:
             self._checkpoint(run_id)
 
     def _checkpoint(self, run_id: str) -> None:
-        rows = self.log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
-        try:
-            checkpoints = Checkpoints(self.config.user_dir, self.log.database_id, self.log.path)
-            checkpoints.write(rows[0]["seq"], rows[0]["hash"], run_id)
-        except ClawHiveError as error:
-            self.notes.append(f"no checkpoint was written: {error.message}")
+        problem = checkpoint(self.log, self.config.user_dir, run_id)
+        if problem is not None:
+            self.notes.append(problem)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:

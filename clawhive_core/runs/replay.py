@@ -13,6 +13,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.edits import edits
 from clawhive_core.model.events import Blob, Event, StoredEvent
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
@@ -245,8 +246,9 @@ def recorded_outcome(
     record.compared += 1
     output = record.full(end.event.body["output"])
     artifacts = tuple(Artifact(**each) for each in end.event.body["artifacts"])
+    edited = edits(call.input, record.full(stored.event.body["tool_call"]["input"]))
     return ToolResult(
-        call.id, output["output"], output["is_error"], output["structured"], artifacts
+        call.id, output["output"], output["is_error"], output["structured"], artifacts, edited
     )
 
 
@@ -258,7 +260,7 @@ def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: Ca
         "tool": asked["name"],
         "label": body["step"]["label"],
         "ordinal": body["step"]["ordinal"],
-        "input": record.full(asked["input"]),
+        "input": record.full(body.get("asked_input", asked["input"])),
     }
     now = {
         "id": call.id,

@@ -18,7 +18,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
-from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.references import resolve, steps_named_in
 from clawhive_core.runs.side_by_side import side_by_side
 
@@ -36,10 +36,17 @@ class StepResult:
     output: Any = None
     error: Mapping[str, Any] | None = None
     artifacts: tuple[Artifact, ...] = ()
+    edited: bool = False
+    """Whether a person changed the input of a call before approving it."""
 
     def to_value(self) -> dict[str, Any]:
         """Return what `${steps.NAME...}` sees."""
-        return {"status": self.status, "output": self.output, "error": self.error}
+        return {
+            "status": self.status,
+            "output": self.output,
+            "error": self.error,
+            "edited": self.edited,
+        }
 
 
 @dataclass(slots=True)
@@ -73,7 +80,9 @@ class PlanRunner:
         for name in sorted(needs_of(step)):
             await ended[name].wait()
         async with limiter:
-            self.results[step.name] = await self._step(step, ordinal)
+            result = self.results[step.name] = await self._step(step, ordinal)
+        if result.status != WAITING:
+            end_step(self.journal, self.run, self.principal, f"{self.run.run_id}/{step.name}")
         ended[step.name].set()
 
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
@@ -115,6 +124,7 @@ class PlanRunner:
             f"{self.run.run_id}/{step.name}{suffix}",
             label=step.name,
             ordinal=ordinal,
+            planned=f"{self.run.run_id}/{step.name}",
         )
         arguments = resolve(step.input, values)
         call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
@@ -127,7 +137,8 @@ class PlanRunner:
             return StepResult("failed", error={**facts, "code": outcome.error})
         error = error_of(outcome)
         status: StepStatus = "succeeded" if error is None else "failed"
-        return StepResult(status, outcome.value, error, outcome.artifacts)
+        edited = bool(outcome.edited)
+        return StepResult(status, outcome.value, error, outcome.artifacts, edited)
 
     def _without_call(
         self,
@@ -240,4 +251,5 @@ def _joined(results: Sequence[StepResult]) -> StepResult:
         [result.output for result in results],
         error,
         tuple(artifact for result in results for artifact in result.artifacts),
+        any(result.edited for result in results),
     )
