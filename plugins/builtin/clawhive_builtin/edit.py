@@ -33,6 +33,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
     level="L0",
     risk="safe",
     effects={"path": "fs.read"},
+    idempotent=True,
     category="files",
     keywords=("change", "replace", "patch", "diff", "modify"),
     examples=({"path": "README.md", "find": "colour", "replace": "color"},),
