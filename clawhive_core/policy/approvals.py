@@ -67,7 +67,7 @@ class ApprovalBook:
             UnknownId: It names none, or several.
         """
         if text == "last":
-            rows = self.log.read("SELECT * FROM approvals ORDER BY seq DESC LIMIT 1")
+            rows = self.log.read("SELECT * FROM approvals ORDER BY rowid DESC LIMIT 1")
         else:
             wanted = text if text.startswith("appr_") else f"appr_{text}"
             rows = self.log.read(
