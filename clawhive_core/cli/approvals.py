@@ -211,6 +211,8 @@ def _print_answer(found: Approval, *, as_json: bool) -> None:
     if found.edited:
         click.echo("\n".join(map(_visible, found.diff.splitlines())))
     _print_grants(found)
+    for each in found.grants:
+        note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
     note(f"go on: clawhive runs resume {short(found.run_id)}")
 
 
@@ -220,7 +222,6 @@ def _print_grants(approval: Approval) -> None:
         end = f", until {until[:19].replace('T', ' ')} UTC" if until else ""
         extent = str(approval.scope)
         click.echo(f"granted: {each['capability']} to {each['subject']}, {extent}{end}")
-        note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
 
 
 def _wider(approval: Approval) -> list[str]:
