@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawhive_core.cli.editing import edited_by_hand, read_arguments, read_file
 from clawhive_core.cli.output import note, print_json, short, table
-from clawhive_core.cli.settings import Settings
+from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.config import Config
     from clawhive_core.model.approvals import Approval
+    from clawhive_core.policy.answers import AnswerOptions, Edited
+    from clawhive_core.policy.approvals import ApprovalBook
 
-SCOPES = ("once", "task", "session")
+SCOPES = ("once", "step", "task", "session", "always")
+_UNTIL = {
+    "step": "until this step ends",
+    "task": "until this task ends",
+    "session": "to this session",
+    "always": "in every project, until it expires",
+}
 
 
 @click.group(epilog="Example: clawhive approvals approve last")
@@ -33,13 +46,10 @@ def command() -> None:
 @click.pass_obj
 def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
     """List what waits, oldest first."""
-    from clawhive_core.policy.approvals import ApprovalBook
-
     found: Sequence[Approval] = ()
     if settings.has_log():
-        log = settings.log()
-        found = ApprovalBook(log).list(None if everything else "pending")
-        log.close()
+        with _book(settings) as (book, _):
+            found = book.list(None if everything else "pending")
     if as_json:
         _print_json(found)
         return
@@ -61,24 +71,28 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def show(settings: Settings, approval: str, *, as_json: bool) -> None:
-    """Print what would be done, with its diff."""
-    from clawhive_core.policy.approvals import ApprovalBook
-
-    log = settings.log()
-    book = ApprovalBook(log)
-    book.expire()
-    found = book.find(approval)
-    given = book.input_of(found)
-    log.close()
+    """Print what would be done, with its diff, and what a wider scope would give."""
+    with _book(settings) as (book, _):
+        book.expire()
+        found = book.find(approval)
+        given = book.input_of(found)
+        asked = book.asked(found)[0].input
     if as_json:
         _print_json([found])
         return
     click.echo(f"approval {found.approval_id}  {found.state}")
     click.echo(describe(found, given))
+    if found.edited:
+        from clawhive_core.model.edits import edits
+
+        click.echo(f"edited   {_visible(edits(asked, given))}")
     click.echo(f"asked    {found.created_at}   expires  {found.expires_at}")
+    if found.state == "pending":
+        click.echo("\n".join(_wider(found)))
     if found.resolved_by is not None:
         reason = f": {found.reason}" if found.reason else ""
         click.echo(f"answered by {found.resolved_by}{reason}")
+    _print_grants(found)
 
 
 @command.command(epilog="Example: clawhive approvals approve last --scope task")
@@ -88,14 +102,45 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     type=click.Choice(SCOPES),
     default="once",
     show_default=True,
-    help="This call, or its rights until the task or session ends.",
+    help="This call alone; or its rights too, until the step, task or session ends, or for good.",
+)
+@click.option(
+    "--grant", "grants", metavar="CAP", multiple=True, help="Give less rights with a wider scope."
+)
+@click.option("--expires", metavar="TIME", help="End these rights after 30m, 2h, 10d or 1w.")
+@click.option("--edit", is_flag=True, help="Change the call's arguments in $VISUAL or $EDITOR.")
+@click.option(
+    "--edit-json",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Take the call's arguments from a file, or - for stdin.",
 )
 @click.option("--reason", metavar="TEXT", help="Why, for the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def approve(settings: Settings, approval: str, **options: Any) -> None:
-    """Let a call happen, once, exactly as shown."""
-    _answer(settings, approval, "approve", options)
+    """Let a call happen, once, exactly as shown or as you edit it.
+
+    A wider scope than `once` also gives the rights that `show` lists, so that calls like it need no
+    further answer. An unsafe tool is approved call by call.
+    """
+    from clawhive_core.config import refuse_inside_run
+    from clawhive_core.policy.grants import duration
+
+    refuse_inside_run(os.environ, "approvals")
+    life = None if options["expires"] is None else duration(options["expires"])
+    more: AnswerOptions = {
+        "scope": options["scope"],
+        "grants": options["grants"],
+        "life": life,
+        "reason": options["reason"],
+    }
+    if options["edit"] or options["edit_json"] is not None:
+        found = _approve_edited(settings, approval, options, more)
+    else:
+        with _book(settings) as (book, config):
+            found = book.resolve(approval, "approve", by=_person(config), **more)
+    _print_answer(found, as_json=options["as_json"])
 
 
 @command.command(epilog='Example: clawhive approvals deny last --reason "wrong file"')
@@ -103,47 +148,109 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
 @click.option("--reason", metavar="TEXT", help="Why, for the log and for whoever asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def deny(settings: Settings, approval: str, **options: Any) -> None:
+def deny(settings: Settings, approval: str, *, reason: str | None, as_json: bool) -> None:
     """Let a call not happen."""
-    _answer(settings, approval, "deny", {"scope": "once", **options})
-
-
-def _answer(
-    settings: Settings, approval: str, answer: Literal["approve", "deny"], options: dict[str, Any]
-) -> None:
     from clawhive_core.config import refuse_inside_run
-    from clawhive_core.policy.approvals import ApprovalBook
 
     refuse_inside_run(os.environ, "approvals")
+    with _book(settings) as (book, config):
+        found = book.resolve(approval, "deny", by=_person(config), reason=reason)
+    _print_answer(found, as_json=as_json)
+
+
+@contextmanager
+def _book(settings: Settings) -> Generator[tuple[ApprovalBook, Config]]:
+    from clawhive_core.hive.project_log import approval_book
+
     log = settings.log()
     try:
-        found = ApprovalBook(log).resolve(
-            approval,
-            answer,
-            by=f"user:{settings.config().get('user.id')}",
-            scope=options["scope"],
-            reason=options["reason"],
-        )
+        config = settings.config()
+        yield approval_book(log, config, os.environ), config
     finally:
         log.close()
-    if options["as_json"]:
+
+
+def _person(config: Config) -> str:
+    return f"user:{config.get('user.id')}"
+
+
+def _approve_edited(
+    settings: Settings, approval: str, options: Mapping[str, Any], more: AnswerOptions
+) -> Approval:
+    """Approve a call with the arguments of a file, or those that the person writes."""
+    given = None
+    if options["edit"] and options["edit_json"] is not None:
+        raise UsageError("both edit the call", place="--edit, --edit-json", fix="give one of them")
+    if options["edit_json"] is not None:
+        given = read_arguments(read_file(options["edit_json"]), options["edit_json"])
+    elif options["as_json"] or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "no editor can be opened here", place="--edit", fix="give them: --edit-json FILE"
+        )
+    settings.log().close()
+
+    async def answer() -> Approval:
+        async with settings.hive() as hive:
+            found = hive.approvals.find(approval)
+            if given is not None:
+                changed = await hive.edited(found.approval_id, given)
+            else:
+                changed = await edited_by_hand(hive, found)
+            by = _person(hive.config)
+            everything: AnswerOptions = {**more, "edited": changed}
+            return hive.approvals.resolve(found.approval_id, "approve", by=by, **everything)
+
+    return run_async(answer())
+
+
+def _print_answer(found: Approval, *, as_json: bool) -> None:
+    if as_json:
         _print_json([found])
         return
-    click.echo(f"{found.state}: {found.tool} {found.preview[:60]}")
+    click.echo(f"{found.state}: {found.tool} {_visible(found.preview[:60])}")
+    if found.edited:
+        click.echo("\n".join(map(_visible, found.diff.splitlines())))
+    _print_grants(found)
+    for each in found.grants:
+        note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
     note(f"go on: clawhive runs resume {short(found.run_id)}")
 
 
-def describe(approval: Approval, given: Mapping[str, Any]) -> str:
+def _print_grants(approval: Approval) -> None:
+    for each in approval.grants:
+        until = each["expires_at"]
+        end = f", until {until[:19].replace('T', ' ')} UTC" if until else ""
+        extent = str(approval.scope)
+        click.echo(f"granted: {each['capability']} to {each['subject']}, {extent}{end}")
+
+
+def _wider(approval: Approval) -> list[str]:
+    if approval.risk == "unsafe":
+        return ["wider    none: the tool is unsafe, so each call of it is approved alone"]
+    return [
+        "wider    --scope step, task, session or always also gives, or --grant less of it:",
+        *(f"         {each}" for each in approval.capabilities),
+    ]
+
+
+def granted_lines(rights: Sequence[str], scope: str) -> list[str]:
+    """Return the rights that a wider scope would give, numbered, for a terminal."""
+    lines = [f"  {number}  {each}" for number, each in enumerate(rights, 1)]
+    return [f"gives, {_UNTIL[scope]}:", *map(_visible, lines)]
+
+
+def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None = None) -> str:
     """Return what a person must know to answer, as lines for a terminal."""
+    now, arguments = (approval, given) if edited is None else (edited, edited.input)
     lines = [
         f"tool     {approval.tool}  ({approval.risk}) for {approval.principal}",
-        *(f"touches  {each}" for each in approval.capabilities),
-        *(f"goes to  {name} = {value}" for name, value in approval.sinks.items()),
+        *(f"touches  {each}" for each in now.capabilities),
+        *(f"goes to  {name} = {value}" for name, value in now.sinks.items()),
     ]
-    if approval.diff:
-        lines += ["", *approval.diff.splitlines()]
+    if now.diff:
+        lines += ["", *now.diff.splitlines()]
     else:
-        lines += [line for name, value in given.items() for line in _argument(name, value)]
+        lines += [line for name, value in arguments.items() for line in _argument(name, value)]
     return "\n".join(map(_visible, lines))
 
 

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.errors import RunError, UsageError
+from clawhive_core.cli.approvals import describe, granted_lines
+from clawhive_core.cli.editing import edited_by_hand
+from clawhive_core.errors import ClawHiveError, RunError, UsageError
 
 if TYPE_CHECKING:
-    from clawhive_core.cli.settings import Settings
-    from clawhive_core.execution.scope import ApproveMode, Ask
-    from clawhive_core.model.approvals import Approval
+    import anyio
+
+    from clawhive_core.cli.progress import ProgressLine
+    from clawhive_core.hive.hive import Hive
+    from clawhive_core.model.approvals import Approval, ApprovalScope
+    from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
+    from clawhive_core.runs.requests import RunOptions
 
 MODES = ("ask", "park", "deny")
-_CHOICES = "y yes, this call   t yes, for this task   n no > "
-_UNSAFE_CHOICES = "y yes, this call   n no > "
+_WIDER: Mapping[str, ApprovalScope] = {"s": "step", "t": "task", "c": "session", "a": "always"}
+_CHOICES = (
+    "y yes, this call   s this step   t this task   c this conversation   a always   "
+    "e edit   n no > "
+)
+_UNSAFE_CHOICES = "y yes, this call   e edit   n no > "
+_LESS = "Enter gives these   numbers or rights give less   b back > "
 
 
 def approve_option(command: Any) -> Any:
@@ -31,8 +43,13 @@ def approve_option(command: Any) -> Any:
     )(command)
 
 
-def asking(settings: Settings, mode: str | None) -> dict[str, Any]:
-    """Return the fields of RunOptions that say who answers.
+def asking(mode: str | None, line: ProgressLine, *, as_json: bool) -> dict[str, Any]:
+    """Return the fields of RunOptions that say who answers; then `attend` with the hive.
+
+    Args:
+        mode: What `--approve` says, None where it is not given.
+        line: What tells of the run meanwhile; it leaves the terminal to a question.
+        as_json: Whether the output is for a program, so that nothing prompts of itself.
 
     Raises:
         UsageError: `ask` where there is no terminal, or inside a run.
@@ -47,73 +64,148 @@ def asking(settings: Settings, mode: str | None) -> dict[str, Any]:
             place="--approve",
             fix="--approve park, then: clawhive approvals approve last",
         )
-    chosen: ApproveMode = "ask" if mode == "ask" or (mode is None and terminal) else "park"
-    if mode == "deny":
-        chosen = "deny"
-    return {"approve": chosen, "ask": _prompt(settings) if chosen == "ask" else None}
+    if mode == "ask" or (mode is None and terminal and not as_json):
+        return {"approve": "ask", "ask": Terminal(line)}
+    return {"approve": "deny" if mode == "deny" else "park", "ask": None}
 
 
-def _prompt(settings: Settings) -> Ask:
-    """Return what shows an approval, reads one key word and resolves it."""
-    import anyio
-
-    one_at_a_time = anyio.Lock()
-
-    async def ask(approval: Approval) -> None:
-        async with one_at_a_time:
-            await _ask(approval, settings)
-
-    return ask
+def attend(options: RunOptions, hive: Hive) -> None:
+    """Let the person at the terminal answer for this hive's runs."""
+    if isinstance(options.ask, Terminal):
+        options.ask.hive = hive
 
 
-async def _ask(approval: Approval, settings: Settings) -> None:
-    import anyio
+class Terminal:
+    """Shows an approval, reads what the person says, and resolves it."""
 
-    from clawhive_core.cli.approvals import describe
+    def __init__(self, line: ProgressLine) -> None:
+        self.hive: Hive | None = None
+        self._line = line
+        self._one_at_a_time: anyio.Lock | None = None
 
-    given = await anyio.to_thread.run_sync(_input_of, approval, settings)
-    click.echo(f"\nApprove?\n{describe(approval, given)}", err=True)
-    unsafe = approval.risk == "unsafe"
-    while True:
-        click.echo(_UNSAFE_CHOICES if unsafe else _CHOICES, nl=False, err=True)
-        # A terminal gives whole lines, so that reading one never blocks the run's other work.
+    async def __call__(self, approval: Approval) -> None:
+        """Ask until there is an answer; the end of input gives none."""
+        import anyio
+
+        lock = self._one_at_a_time = self._one_at_a_time or anyio.Lock()
+        async with lock:
+            if self.hive is not None:
+                with self._line.hidden():
+                    await _Question(self.hive, approval).ask()
+
+
+@dataclass(slots=True)
+class _Question:
+    """One approval in front of one person."""
+
+    hive: Hive
+    approval: Approval
+    edited: Edited | None = None
+
+    async def ask(self) -> None:
+        click.echo("\nApprove?", err=True)
+        self._show()
+        unsafe = self.approval.risk == "unsafe"
+        while True:
+            line = await _line(_UNSAFE_CHOICES if unsafe else _CHOICES)
+            if line is None:
+                return
+            if await self._take(line.lower(), unsafe=unsafe):
+                return
+
+    async def _take(self, key: str, *, unsafe: bool) -> bool:
+        """Do what a key says; whether that answered the call."""
+        if key in {"n", "no"}:
+            return await self._resolve("deny", {})
+        if key in {"y", "yes"}:
+            return await self._resolve("approve", {"edited": self.edited})
+        if key in {"e", "edit"}:
+            await self._edit()
+        elif key in _WIDER and not unsafe:
+            return await self._widen(_WIDER[key])
+        return False
+
+    def _show(self) -> None:
+        given = self.hive.approvals.input_of(self.approval)
+        click.echo(describe(self.approval, given, self.edited), err=True)
+
+    async def _edit(self) -> None:
         try:
-            await anyio.wait_readable(sys.stdin)
-        except anyio.get_cancelled_exc_class():
-            click.echo("", err=True)  # somebody answered elsewhere, or the run is cancelled
+            self.edited = await edited_by_hand(self.hive, self.approval, self.edited)
+        except UsageError as error:
+            click.echo(f"{error.message}; {error.fix}", err=True)
+            return
+        except RunError as error:
+            click.echo(error.message, err=True)  # somebody answered elsewhere
+            return
+        click.echo("\nApprove, as edited?" if self.edited else "\nApprove, as asked?", err=True)
+        self._show()
+
+    async def _widen(self, scope: ApprovalScope) -> bool:
+        """Show the rights that a wider scope gives, let the person take less of them."""
+        rights = (self.edited or self.approval).capabilities
+        click.echo("\n".join(granted_lines(rights, scope)), err=True)
+        line = await _line(_LESS)
+        if line is None or line.lower() in {"b", "back"}:
+            return False
+        try:
+            chosen = _chosen(line.split(), rights)
+            more: AnswerOptions = {"scope": scope, "grants": chosen, "edited": self.edited}
+            return await self._resolve("approve", more)
+        except UsageError as error:
+            click.echo(f"{error.message}; {error.fix}", err=True)
+            return False
+
+    async def _resolve(self, verdict: Verdict, more: AnswerOptions) -> bool:
+        import anyio
+
+        by = f"user:{self.hive.config.get('user.id')}"
+
+        def resolve() -> None:
+            self.hive.approvals.resolve(self.approval.approval_id, verdict, by=by, **more)
+
+        try:
+            await anyio.to_thread.run_sync(resolve)
+        except RunError as error:
+            click.echo(error.message, err=True)  # somebody answered elsewhere
+        except UsageError:
             raise
-        line = sys.stdin.readline()
-        if not line:
-            click.echo("", err=True)
-            return
-        answer = line.strip().lower()
-        if answer in {"y", "yes", "n", "no"} or (answer == "t" and not unsafe):
-            await anyio.to_thread.run_sync(_resolve, approval, settings, answer[0])
-            return
+        except ClawHiveError as error:
+            click.echo(f"{error.message}; {error.fix}", err=True)
+            return False
+        return True
 
 
-def _input_of(approval: Approval, settings: Settings) -> Mapping[str, Any]:
-    from clawhive_core.policy.approvals import ApprovalBook
+def _chosen(words: Sequence[str], rights: Sequence[str]) -> list[str]:
+    """Return the rights that words name, by number or as they are written.
 
-    log = settings.log()
+    Raises:
+        UsageError: No right has that number.
+    """
+    found: list[str] = []
+    for word in words:
+        if not word.isdecimal():
+            found.append(word)
+        elif 0 < int(word) <= len(rights):
+            found.append(rights[int(word) - 1])
+        else:
+            raise UsageError(f"there is no number {word}", fix=f"1 to {len(rights)}")
+    return found
+
+
+async def _line(prompt: str) -> str | None:
+    """Return a line that is typed after a prompt, None at the end of input."""
+    import anyio
+
+    click.echo(prompt, nl=False, err=True)
+    # A terminal gives whole lines, so that reading one never blocks the run's other work.
     try:
-        return ApprovalBook(log).input_of(approval)
-    finally:
-        log.close()
-
-
-def _resolve(approval: Approval, settings: Settings, answer: str) -> None:
-    from clawhive_core.policy.approvals import ApprovalBook
-
-    log = settings.log()
-    try:
-        ApprovalBook(log).resolve(
-            approval.approval_id,
-            "deny" if answer == "n" else "approve",
-            by=f"user:{settings.config().get('user.id')}",
-            scope="task" if answer == "t" else "once",
-        )
-    except RunError as error:
-        click.echo(error.message, err=True)  # somebody answered elsewhere
-    finally:
-        log.close()
+        await anyio.wait_readable(sys.stdin)
+    except anyio.get_cancelled_exc_class():
+        click.echo("", err=True)  # somebody answered elsewhere, or the run is cancelled
+        raise
+    line = sys.stdin.readline()
+    if not line:
+        click.echo("", err=True)
+        return None
+    return line.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any, Self
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from clawhive_core.execution.scope import Ask, Signal
-    from clawhive_core.model.approvals import Approval
+    from clawhive_core.execution.scope import Signal
 
 DELAY_SECONDS = 0.3
 """How long a run must take before it gets a line."""
@@ -100,18 +99,6 @@ class ProgressLine:
             with self._lock:
                 self._hidden -= 1
                 self.begin()
-
-    def answering(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of RunOptions that say who answers, the line out of their way."""
-        ask: Ask | None = fields["ask"]
-        if ask is None:
-            return dict(fields)
-
-        async def asked(approval: Approval) -> None:
-            with self.hidden():
-                await ask(approval)
-
-        return {**fields, "ask": asked}
 
     def _draw(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.asking import approve_option, asking
+from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short
 from clawhive_core.cli.progress import ProgressLine, progress_line
 from clawhive_core.cli.settings import Settings, run_async
@@ -85,10 +85,11 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
         command=_command(settings, options),
         on_start=announce,
         on_signal=relay(line),
-        **line.answering(asking(settings, options["approve"])),
+        **asking(options["approve"], line, as_json=options["as_json"]),
     )
     with line:
         async with settings.hive() as hive:
+            attend(chosen, hive)
             if options["task"] is None:
                 run = await hive.run(options["prompt"], options=chosen)
             else:
@@ -177,8 +178,8 @@ def _print_waiting(run: Mapping[str, Any]) -> None:
 def _print_refusals(run: Mapping[str, Any]) -> None:
     for step in run["steps"]:
         for invocation in step["invocations"]:
-            if invocation["status"] == "refused":
-                error = invocation["error"]
+            error = invocation["error"]  # none where it still waited as its run ended
+            if invocation["status"] == "refused" and error is not None:
                 note(f"refused: {invocation['tool']}: {error['message']}")
                 if (line := next_line(error)) is not None:
                     note(f"  fix: {line}")

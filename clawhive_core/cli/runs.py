@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from clawhive_core.cli.asking import approve_option, asking
+from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.output import next_line, note, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
 
@@ -88,13 +88,14 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     options = RunOptions(
         command="clawhive runs resume",
         on_signal=relay(line),
-        **line.answering(asking(settings, approve)),
+        **asking(approve, line, as_json=as_json),
     )
     settings.log().close()
 
     async def go_on() -> dict[str, Any]:
         async with settings.hive() as hive:
             line.begin()
+            attend(options, hive)
             return await hive.resume(run, options)
 
     with line:
@@ -112,6 +113,7 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
 @click.pass_obj
 def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
     """Cancel a run: its process notices within a second; one that waits ends at once."""
+    from clawhive_core.hive.project_log import checkpoint
     from clawhive_core.runs.ownership import cancel as cancel_run
     from clawhive_core.runs.view import find_run, run_json
 
@@ -119,9 +121,12 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
     try:
         run_id = find_run(log, run)
         living = cancel_run(log, run_id)
+        problem = None if living else checkpoint(log, settings.config().user_dir, run_id)
         value = run_json(log, run_id)
     finally:
         log.close()
+    if problem is not None:
+        note(f"note: {problem}")
     if as_json:
         print_json(value)
     else:
@@ -188,6 +193,9 @@ def _print_step(number: int, step: Mapping[str, Any]) -> None:
             click.echo(f"     needs   {needs} -> {invocation['decision']}")
     if step["input_preview"]:
         click.echo(f"     input   {step['input_preview']}")
+    for invocation in step["invocations"]:
+        if invocation["asked_input_preview"] is not None:
+            click.echo(f"     asked   {invocation['asked_input_preview']}  (a person edited it)")
     if step["output_preview"]:
         click.echo(f"     output  {step['output_preview']}")
     if step["error"] is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.asking import asking
+from clawhive_core.cli.asking import asking, attend
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
 from clawhive_core.cli.progress import progress_line
@@ -85,7 +85,7 @@ def call(
             grants=grants,
             command=_words(settings, name, given, grants),
             on_signal=relay(line),
-            **line.answering(asking(settings, None)),
+            **asking(None, line, as_json=as_json),
         )
         line.begin()
         run_id, outcome = run_async(_call(settings, name, given, options))
@@ -103,6 +103,7 @@ async def _call(
     settings: Settings, name: str, arguments: Mapping[str, Any], options: RunOptions
 ) -> tuple[str, Outcome]:
     async with settings.hive() as hive:
+        attend(options, hive)
         return await hive.call(name, arguments, options)
 
 
@@ -140,6 +141,8 @@ def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
             }
         )
     else:
+        if outcome.edited:
+            note(outcome.edited)
         _print_result(outcome)
         for artifact in outcome.artifacts:
             note(f"  {artifact.path}  {artifact.bytes} bytes")

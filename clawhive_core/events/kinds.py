@@ -14,6 +14,7 @@ INVOCATION_START = "invocation.start"
 INVOCATION_END = "invocation.end"
 INVOCATION_REFUSED = "invocation.refused"
 APPROVAL_REQUESTED = "approval.requested"
+APPROVAL_EDITED = "approval.edited"
 APPROVAL_RESOLVED = "approval.resolved"
 MODEL_START = "model.start"
 MODEL_END = "model.end"
@@ -51,6 +52,7 @@ _CALL = {
     "approval_result": "the answer, or null",
     "idempotency_key": "the key that a tool may use to do the work once",
     "parent_invocation_id": "the invocation that made this nested call, or null",
+    "asked_input": "the input that was asked for (blob); only where a person edited it",
 }
 
 _KINDS = (
@@ -134,14 +136,38 @@ _KINDS = (
             "digest": "SHA-256 over contract, arguments, capabilities, principal and bound files",
             "sinks": "the arguments that say where data or money goes",
             "diff": "what would change, as a unified diff, or empty",
+            "grant_step": "the step that it belongs to, which a grant of scope step is for",
             "expires_at": "until when it can be answered",
+        },
+    ),
+    Kind(
+        APPROVAL_EDITED,
+        1,
+        "a person changed a call before approving it, in the same transaction; status edited",
+        {
+            "approval_id": "the approval's id",
+            "by": "who changed it",
+            "digest": "what the answer is bound to from here on",
+            "tool_call": "{input (blob)} as it is approved",
+            "input_preview": "the input on one line, cut",
+            "requested_capabilities": "the capabilities that the call needs now",
+            "sinks": "the arguments that say where data or money goes",
+            "diff": "what would change, as a unified diff, or empty",
+            "decision": "what policy says of the changed call: allow or ask",
+            "rules": "ids of the rules, checks and floors that decided",
         },
     ),
     Kind(
         APPROVAL_RESOLVED,
         1,
         "an approval was answered or ended; status approved, denied, expired, drifted or consumed",
-        {"approval_id": "the approval's id", "by": "who answered", "reason": "why, or null"},
+        {
+            "approval_id": "the approval's id",
+            "by": "who answered",
+            "reason": "why, or null",
+            "scope": "for how long a person's answer is: once, step, task, session or always",
+            "grants": "the grants that came with the answer",
+        },
     ),
     Kind(
         MODEL_START,

@@ -18,7 +18,7 @@ from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import digest
 from clawhive_core.model.ids import new_id
-from clawhive_core.policy.approvals import ApprovalBook, expiry, held
+from clawhive_core.policy.approvals import ApprovalBook, expiry
 
 _POLL_SECONDS = 0.25
 _MAX_DIFF = 256 * 1024
@@ -30,47 +30,95 @@ class Approvals:
 
     book: ApprovalBook
 
-    async def obtain(self, pending: PendingCall) -> str:
-        """Return the id of an approval of exactly this call, approved and not yet used.
+    def recall(self, pending: PendingCall) -> None:
+        """Take what a person answered about this very call before its run stopped."""
+        scope = pending.scope
+        approval = self.book.of_step(scope.run.run_id, scope.step_id)
+        if approval is None:
+            return
+        if approval.state in {"approved", "denied"}:
+            pending.answer = approval
+        if approval.state == "approved" or approval.approval_id == scope.approved:
+            self._edit(pending, approval)
+
+    async def obtain(self, pending: PendingCall) -> bool:
+        """Set `answer` to what a person says about this call; wait where somebody is here to ask.
+
+        Returns:
+            Whether the person edited the call, so that its effects are to be found anew.
 
         Raises:
-            Refused: The answer was no, or came too late, or what it was bound to changed; or nobody
-                may be asked.
+            Refused: Nobody may be asked.
             NeedHumanApproval: Nobody is here to answer; the call is recorded as pending.
         """
         scope = pending.scope
-        if scope.approved is not None:
-            return self._again(pending, scope.approved)
+        if scope.approved is not None or pending.answer is not None:
+            return False
         if scope.run.approve == "deny":
             raise approval_required(pending)
         self.book.expire()
-        wanted = await anyio.to_thread.run_sync(call_digest, pending)
         approval = self.book.of_step(scope.run.run_id, scope.step_id)
         if approval is None:
+            wanted = await anyio.to_thread.run_sync(call_digest, pending)
             approval = await self._request(pending, wanted)
         if approval.state == "pending":
             # A nested call that waited here would use up the time of the tool that makes it.
             if scope.parent_invocation_id is not None:
                 raise _waits(approval)
             approval = await self._wait(approval, scope.run)
-            wanted = await anyio.to_thread.run_sync(call_digest, pending)
-        return self._use(approval, wanted, pending)
+        pending.answer = approval
+        return approval.state == "approved" and self._edit(pending, approval)
 
-    def _again(self, pending: PendingCall, approval_id: str) -> str:
+    def _edit(self, pending: PendingCall, approval: Approval) -> bool:
+        if not approval.edited or pending.asked_input is not None:
+            return False
+        pending.edit(self.book.input_of(approval))
+        return True
+
+    async def use(self, pending: PendingCall) -> None:
+        """Let the call happen by its answer, where that is yes and for exactly this call.
+
+        Raises:
+            Refused: The answer was no, or came too late, or what it was bound to changed.
+        """
+        approved, approval = pending.scope.approved, pending.answer
+        if approved is not None:
+            self._again(pending, approved)
+        elif approval is not None and await self._fits(approval, pending):
+            self._widen(approval, pending)
+            pending.approval_id, pending.approval = approval.approval_id, "approved"
+
+    async def _fits(self, approval: Approval, pending: PendingCall) -> bool:
+        """Whether the answer is yes to this very call; False where rights allow it without."""
+        state = approval.state
+        wanted = await anyio.to_thread.run_sync(call_digest, pending)
+        if state == "approved" and approval.digest != wanted:
+            state = "drifted"
+            self.book.close(approval, state, "what it was bound to changed after it was asked for")
+            decision, edited = pending.decision, pending.asked_input is not None
+            if decision is not None and decision.verdict == "allow" and not edited:
+                return False
+        if state != "approved":
+            pending.approval = state
+            raise unapproved(approval.tool, state, approval.reason)
+        return True
+
+    def _again(self, pending: PendingCall, approval_id: str) -> None:
         """Let a used approval count for another attempt, where the call still touches the same."""
         approval = self.book.find(approval_id)
         if approval.state != "consumed" or set(approval.capabilities) != set(pending.capabilities):
             pending.approval = "drifted"
             raise unapproved(approval.tool, "drifted", None)
-        return approval_id
+        pending.approval_id, pending.approval = approval_id, "approved"
 
     async def _request(self, pending: PendingCall, wanted: str) -> Approval:
         approval_id = new_id("appr")
         more = {
             "approval_id": approval_id,
             "digest": wanted,
-            "sinks": _sinks(pending),
-            "diff": _diff(pending),
+            "sinks": sinks_of(pending),
+            "diff": diff_of(pending),
+            "grant_step": pending.scope.step,
             "expires_at": expiry(),
         }
         await self.book.log.append(pending.asked(more))
@@ -114,28 +162,10 @@ class Approvals:
             group.cancel_scope.cancel()
         return self.book.find(approval.approval_id)
 
-    def _use(self, approval: Approval, wanted: str, pending: PendingCall) -> str:
-        state = approval.state
-        if state == "approved" and approval.digest != wanted:
-            state = "drifted"
-            self.book.close(approval, state, "what it was bound to changed after it was asked for")
-        if state == "approved":
-            self._widen(approval, pending)
-            return approval.approval_id
-        pending.approval = state
-        raise unapproved(approval.tool, state, approval.reason)
-
     def _widen(self, approval: Approval, pending: PendingCall) -> None:
         """Let the grants of an answer with a wider scope count for the run's further calls."""
-        run, log = pending.scope.run, self.book.log
-        given = [*held(log, "task", run.task_id), *held(log, "session", run.conversation_id)]
-        run.rules.extend(
-            grant
-            for grant in given
-            if grant.issuer == "approval"
-            and grant.subject == approval.principal
-            and grant.capability in approval.capabilities
-        )
+        if approval.grants:
+            pending.scope.run.rules.extend(self.book.standing(approval))
 
 
 def _waits(approval: Approval) -> NeedHumanApproval:
@@ -191,13 +221,14 @@ def _content_hash(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sinks(pending: PendingCall) -> dict[str, Any]:
+def sinks_of(pending: PendingCall) -> dict[str, Any]:
+    """Return the arguments that say where data or money goes."""
     meta = pending.meta
     names = () if meta is None else meta.sinks
     return {name: pending.call.input[name] for name in names if name in pending.call.input}
 
 
-def _diff(pending: PendingCall) -> str:
+def diff_of(pending: PendingCall) -> str:
     """Return the diff that a confirming tool is given, so that a person sees what will be done."""
     proposal: Any = pending.call.input.get("proposal")
     if not isinstance(proposal, dict):

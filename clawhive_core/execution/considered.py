@@ -29,11 +29,8 @@ async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[s
         InvalidInput: The input fails the tool's schema, or names nothing that can be normalised.
         ToolError: No call can be made: the tool declares an effect that cannot be used, perhaps.
     """
-    pending, refusal = PendingCall(call, scope), None
-    try:
-        await weigher.weigh(pending)
-    except Refused as exit_:
-        refusal = exit_.refusal
+    pending = PendingCall(call, scope)
+    refusal = await _weighed(pending, weigher)
     meta, decision = pending.meta, pending.decision
     if meta is None or decision is None:
         raise _error(call.name, refusal)
@@ -42,10 +39,27 @@ async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[s
     return {
         "tool": meta.name,
         "provider_id": meta.provider_id,
-        **why(pending.request(meta), scope.run.rules, pending.checked, decision),
+        **why(pending.request(meta), scope.rules, pending.checked, decision),
         "message": "the call would be made" if refusal is None else refusal.message,
         "next": None if refusal is None else dict(refusal.next),
     }
+
+
+async def weigh(call: ToolCall, scope: CallScope, weigher: Weigher) -> PendingCall:
+    """Return a call with what it would touch and what would be decided; see `consider`."""
+    pending = PendingCall(call, scope)
+    refusal = await _weighed(pending, weigher)
+    if pending.decision is None:
+        raise _error(call.name, refusal)
+    return pending
+
+
+async def _weighed(pending: PendingCall, weigher: Weigher) -> Refusal | None:
+    try:
+        await weigher.weigh(pending)
+    except Refused as exit_:
+        return exit_.refusal
+    return None
 
 
 def _error(name: str, refusal: Refusal | None) -> ClawHiveError:

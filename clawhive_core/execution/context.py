@@ -229,7 +229,7 @@ class ToolContext:
 
     def _allows(self, verb: str, path: str) -> bool:
         """Whether this call may touch a real path: covered by what it asked for, and not denied."""
-        rules = self.scope.run.rules
+        rules = self.scope.rules
         capability = path_capability(verb, path)
         return covers(self.granted, capability) and rules.authority(capability).verdict != "deny"
 

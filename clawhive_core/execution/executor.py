@@ -89,7 +89,8 @@ class Executor:
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
             return exit_.refusal
-        return await self._invoke(pending)
+        outcome = await self._invoke(pending)
+        return outcome if isinstance(outcome, Parked) else pending.told(outcome)
 
     async def weigh(self, pending: PendingCall) -> None:
         """Take a call through the stages up to its decision; nothing is executed or recorded.
@@ -100,6 +101,7 @@ class Executor:
         self._read(pending)
         self._resolve(pending)
         self._access(pending)
+        self._recall(pending)
         self._validate(pending)
         self._effects(pending)
         await self._decide(pending)
@@ -149,6 +151,13 @@ class Executor:
         if problem is not None:
             raise refuse("denied", problem, {"action": "ask_user"})
 
+    def _recall(self, pending: PendingCall) -> None:
+        """Look up what a person answered about this very call before its run stopped."""
+        approvals, scope = self._wiring.approvals, pending.scope
+        asked = scope.approved is not None or scope.step_id in scope.run.asked
+        if approvals is not None and asked:
+            approvals.recall(pending)
+
     def _validate(self, pending: PendingCall) -> None:
         meta = _tool(pending).meta
         problems = self._validators.problems(
@@ -164,7 +173,7 @@ class Executor:
     def _effects(self, pending: PendingCall) -> None:
         meta = _tool(pending).meta
         try:
-            pending.capabilities = requested(meta, pending.call.input, _variables(pending))
+            pending.capabilities = requested(meta, pending.call.input, pending.scope.run.variables)
         except InvalidInput as error:
             raise refuse(
                 "invalid_input",
@@ -179,11 +188,11 @@ class Executor:
             ) from error
 
     async def _decide(self, pending: PendingCall) -> None:
-        request, rules = pending.request(_tool(pending).meta), pending.scope.run.rules
+        request, run = pending.request(_tool(pending).meta), pending.scope.run
         pending.checked = await self._check(request)
-        if rules.may_expire:
-            rules.expire(now())
-        pending.decision = decide(request, rules, pending.checked)
+        if run.rules.may_expire:
+            run.rules.expire(now())
+        pending.decision = decide(request, pending.scope.rules, pending.checked)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 
@@ -198,13 +207,16 @@ class Executor:
 
     async def _approve(self, pending: PendingCall) -> None:
         """Obtain a person's answer; what was decided before it is decided again after it."""
-        if pending.decision is None or pending.decision.verdict != "ask":
+        asks = pending.decision is not None and pending.decision.verdict == "ask"
+        if not asks and pending.answer is None:
             return
         approvals = self._wiring.approvals
         if approvals is None:
             raise approval_required(pending)
-        pending.approval_id = await approvals.obtain(pending)
-        pending.approval = "approved"
+        if await approvals.obtain(pending):
+            self._validate(pending)
+            self._effects(pending)
+        await approvals.use(pending)
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
@@ -223,7 +235,7 @@ class Executor:
     async def _append_intent(self, pending: PendingCall) -> None:
         """Write the intent and, in the same transaction, use its approval up."""
         log, approval_id = self._wiring.log, pending.approval_id
-        sync = _leaves_the_run(pending)
+        sync = pending.leaves_the_run
         if approval_id is None or approval_id == pending.scope.approved:
             await log.append(pending.started(), sync=sync)
             return
@@ -379,14 +391,3 @@ def _tool(pending: PendingCall) -> Any:
     if pending.tool is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
     return pending.tool
-
-
-def _leaves_the_run(pending: PendingCall) -> bool:
-    """Whether the call may change what is not the run's own, so that its intent is synced."""
-    meta = _tool(pending).meta
-    return meta.side_effects or meta.risk in {"guarded", "unsafe", "unknown"}
-
-
-def _variables(pending: PendingCall) -> dict[str, str]:
-    run = pending.scope.run
-    return {"workspace": run.root, "run": run.artifacts}

@@ -8,8 +8,11 @@ from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import NeedHumanApproval
+from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import canonical, preview
+from clawhive_core.model.edits import edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
@@ -57,6 +60,10 @@ class PendingCall:
     """How an approval was answered, None where none was asked for."""
     approval_id: str | None = None
     """The approval that this execution uses up."""
+    answer: Approval | None = None
+    """What a person was asked about this call, and how it was answered."""
+    asked_input: Mapping[str, Any] | None = None
+    """The input before a person edited it."""
     grants: tuple[tuple[str, str], ...] = field(default=())
 
     @property
@@ -76,6 +83,24 @@ class PendingCall:
             scope.step_id,
             scope.run.conversation_id,
         )
+
+    @property
+    def leaves_the_run(self) -> bool:
+        """Whether it may change what is not the run's own, so that its intent is synced."""
+        meta = self.meta
+        risky = {"guarded", "unsafe", "unknown"}
+        return meta is not None and (meta.side_effects or meta.risk in risky)
+
+    def edit(self, input: Mapping[str, Any]) -> None:
+        """Go on with the input that a person gave instead."""
+        self.asked_input = self.call.input
+        self.call = replace(self.call, input=input)
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, with what a person edited where somebody did."""
+        if self.asked_input is None or not isinstance(outcome, ToolResult):
+            return outcome
+        return replace(outcome, edited=edits(self.asked_input, self.call.input))
 
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
@@ -134,10 +159,12 @@ class PendingCall:
             ],
             "decision": None if decision is None else decision.verdict,
             "rules": () if decision is None else decision.rules,
-            "approval_required": decision is not None and decision.verdict == "ask",
+            "approval_required": self.approval_id is not None
+            or (decision is not None and decision.verdict == "ask"),
             "approval_result": self.approval,
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
+            **({} if self.asked_input is None else {"asked_input": Blob(self.asked_input)}),
         }
 
     def _granted(self) -> tuple[tuple[str, str], ...]:

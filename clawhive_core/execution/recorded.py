@@ -9,6 +9,7 @@ from typing import Any, cast
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
+from clawhive_core.model.edits import edits
 from clawhive_core.model.events import Blob, StoredEvent
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
@@ -67,8 +68,20 @@ class RecordedCall:
         output = full(log, body["output"])
         artifacts = tuple(Artifact(**each) for each in body["artifacts"])
         return ToolResult(
-            call_id, output["output"], output["is_error"], output["structured"], artifacts
+            call_id,
+            output["output"],
+            output["is_error"],
+            output["structured"],
+            artifacts,
+            self._edited(log),
         )
+
+    def _edited(self, log: EventLog) -> str:
+        """Return what a person changed of the call before it was made."""
+        body = self.asked.event.body
+        if "asked_input" not in body:
+            return ""
+        return edits(full(log, body["asked_input"]), full(log, body["tool_call"]["input"]))
 
 
 def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:

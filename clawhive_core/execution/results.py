@@ -58,9 +58,10 @@ def finish(
     artifacts = tuple(result.artifacts)
     if left:
         artifacts += tuple(left)
-    if result.tool_call_id == call_id and text is result.output and artifacts is result.artifacts:
+    same = text is result.output and artifacts is result.artifacts and not result.edited
+    if same and result.tool_call_id == call_id:
         return result
-    return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts)
+    return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts, edited="")
 
 
 def _problem_of(result: ToolResult) -> str | None:

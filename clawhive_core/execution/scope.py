@@ -92,6 +92,13 @@ class RunScope:
     signal: Callable[[Signal], None] = lambda _: None
     approve: ApproveMode = "deny"
     ask: Ask | None = None
+    asked: frozenset[str | None] = frozenset()
+    """The steps whose call waited for a person before the run stopped."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What effects may name: the project's folder and the run's."""
+        return {"workspace": self.root, "run": self.artifacts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +120,23 @@ class CallScope:
     """The approval that an unfinished attempt of this very call used: it counts once more."""
     reach: Reach | None = None
     """What the caller may call, where it is a skill's handler; None for everything."""
+    planned: str = ""
+    """The planned step, whose items and nested calls share its grants; else a call is a step."""
 
     @property
     def invocation_id(self) -> str:
         """The id of this execution: equal runs give equal ids, which replay relies on."""
         return f"{self.step_id}#{self.attempt}"
+
+    @property
+    def step(self) -> str:
+        """The id of the step that the call belongs to, whose grants it has."""
+        return self.planned or self.step_id.partition("#")[0]
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run, with the grants of this step."""
+        return self.run.rules.of_step(self.step)
 
     def below(self, number: int, deadline: float) -> CallScope:
         """Return the scope of a call that the tool makes; its step is the same in every attempt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,34 +12,34 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.config.opening import open_config
-from clawhive_core.errors import ClawHiveError, RunError, UsageError
+from clawhive_core.errors import RunError, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
-from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.handlers import skill_providers
-from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
+from clawhive_core.execution.sandbox import SandboxProvider
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
+from clawhive_core.hive.boxes import handler_boxes, sandbox_broker
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
-from clawhive_core.hive.limits import executor_limits, sandbox_limits
-from clawhive_core.hive.project_log import follow, open_log
+from clawhive_core.hive.limits import executor_limits
+from clawhive_core.hive.opening import LoadPlugins, opened
+from clawhive_core.hive.project_log import approval_book, checkpoint, follow
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -47,7 +47,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 __all__ = ["Hive", "RunOptions"]
 
 _ONE_CALL = RunOptions(command="clawhive tools call", approve="deny")
-LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
 
 class Hive:
@@ -104,7 +103,7 @@ class Hive:
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
-        self.approvals = ApprovalBook(log)
+        self.approvals = approval_book(log, config, env)
         self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
@@ -137,7 +136,7 @@ class Hive:
             StorageError: (on entering) `.clawhive/hive.db` cannot be opened.
         """
         environment = dict(os.environ if env is None else env)
-        return _opened(cls, path, flags or {}, environment, plugins or open_plugins)
+        return opened(cls, path, flags or {}, environment, plugins or open_plugins)
 
     @classmethod
     def open_sync(
@@ -284,6 +283,26 @@ class Hive:
             await resume(live, self._orchestrator, request)
         return run_json(self.log, run_id)
 
+    async def edited(
+        self, approval: str, input: Mapping[str, Any], before: Edited | None = None
+    ) -> Edited | None:
+        """Check other arguments for a call that waits for a person; None where nothing changed.
+
+        What it returns is approved by `approvals.resolve(id, "approve", by=..., edited=...)`, or
+        changed further with it as `before`.
+
+        Raises:
+            UnknownId: No such approval.
+            InvalidInput: The arguments fail the tool's schema, or name nothing usable.
+            RunError: `already_resolved`, `tool_changed` or `denied`.
+        """
+        found = self.approvals.find(approval)
+        await self.log.flush()
+        options = RunOptions(command="clawhive runs resume", approve="deny")
+        request = self._requests.resumed(Record.load(self.log, found.run_id), options)
+        editing = Editing(self.executor, self.catalog, self.approvals)
+        return await editing.check(found, input, request.scope, before)
+
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
         async for stored in follow(self.log, since):
@@ -303,12 +322,9 @@ class Hive:
             self._checkpoint(run_id)
 
     def _checkpoint(self, run_id: str) -> None:
-        rows = self.log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
-        try:
-            checkpoints = Checkpoints(self.config.user_dir, self.log.database_id, self.log.path)
-            checkpoints.write(rows[0]["seq"], rows[0]["hash"], run_id)
-        except ClawHiveError as error:
-            self.notes.append(f"no checkpoint was written: {error.message}")
+        problem = checkpoint(self.log, self.config.user_dir, run_id)
+        if problem is not None:
+            self.notes.append(problem)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
@@ -322,7 +338,7 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        broker = _broker(self.config, self._contributed.values("clawhive_sandboxes"))
+        broker = sandbox_broker(self.config, self._engines)
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
@@ -330,6 +346,9 @@ class Hive:
         self._hold_skills()
         await self._add_skills()
         await self.catalog.add(*task_providers(self.skills, self.catalog))
+
+    def _engines(self) -> Sequence[SandboxEngine]:
+        return self._contributed.values("clawhive_sandboxes")
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
         return (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
@@ -345,9 +364,7 @@ class Hive:
         """Add the exported tools of skills; none takes the name of what is there."""
         names = {name.partition(".")[0] for name in self.catalog.current.tools}
         taken = RESERVED | names | {record.id for record in self.plugins.records()}
-        boxes = HandlerBoxes(
-            lambda: self._contributed.values("clawhive_sandboxes"), sandbox_limits(self.config)
-        )
+        boxes = handler_boxes(self.config, self._engines)
         providers, notes = skill_providers(self.skills, boxes, taken)
         self.notes += notes
         await self.catalog.add(*providers)
@@ -370,28 +387,3 @@ class Hive:
             redact=self.log.redactor.add,
             approvals=Approvals(self.approvals),
         )
-
-
-@asynccontextmanager
-async def _opened(
-    kind: type[Hive],
-    path: str | os.PathLike[str] | None,
-    flags: Mapping[str, Any],
-    env: Mapping[str, str],
-    plugins: LoadPlugins,
-) -> AsyncGenerator[Hive]:
-    config = open_config(path, flags, env)
-    log = open_log(config)
-    try:
-        hive = kind(config, log, plugins(config, env), env)
-    except BaseException:
-        log.close()
-        raise
-    async with hive.working():
-        yield hive
-
-
-def _broker(config: Config, engines: Sequence[SandboxEngine]) -> SandboxBroker:
-    limits = sandbox_limits(config)
-    folder = config.root / config.get("sandbox.workspace")
-    return SandboxBroker(lambda: engines, config.get("sandbox.commands"), limits, folder)

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
 
+from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.config.config import Config
+from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.execution import store
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.policy import approvals, ledger
+from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs import schema as runs_schema
 
-SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA, store.SCHEMA)
+SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approval_rows.SCHEMA, store.SCHEMA)
 
 
 def open_log(config: Config) -> EventLog:
     """Open a project's log with the tables of every room."""
     projections: dict[str, Any] = {}
-    rooms = (runs_schema, ledger, approvals, store)
+    rooms = (runs_schema, ledger, approval_rows, store)
     for room in (each.PROJECTIONS for each in rooms):
         for kind, applied in room.items():
             projections[kind] = (*projections.get(kind, ()), *applied)
     merged: Projections = projections
     return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, merged)
+
+
+def approval_book(log: EventLog, config: Config, env: Mapping[str, str]) -> ApprovalBook:
+    """Return what reads and answers a project's approvals."""
+    home = env.get("HOME") or str(Path.home())
+    return ApprovalBook(log, config.user_dir, {"workspace": str(config.root), "home": home})
+
+
+def checkpoint(log: EventLog, user_dir: Path, run_id: str) -> str | None:
+    """Sign the log's tip at the end of a run; return why it could not be, as a note."""
+    rows = log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+    try:
+        checkpoints = Checkpoints(user_dir, log.database_id, log.path)
+        checkpoints.write(rows[0]["seq"], rows[0]["hash"], run_id)
+    except ClawHiveError as error:
+        return f"no checkpoint was written: {error.message}"
+    return None
 
 
 async def follow(log: EventLog, since: int = 0) -> AsyncGenerator[StoredEvent]:

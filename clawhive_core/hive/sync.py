@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clawhive_core.execution.door import Outcome
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.events import StoredEvent
+    from clawhive_core.policy.answers import Edited
     from clawhive_core.policy.approvals import ApprovalBook
     from clawhive_core.runs.replay import ReplayReport
     from clawhive_core.runs.requests import RunOptions
@@ -278,6 +279,12 @@ class SyncHive:
     def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
         """Go on with a run that waits for a person or was interrupted."""
         return self._loop.do(self._hive.resume, run, options)
+
+    def edited(
+        self, approval: str, input: Mapping[str, Any], before: Edited | None = None
+    ) -> Edited | None:
+        """Check other arguments for a call that waits for a person; None where nothing changed."""
+        return self._loop.do(self._hive.edited, approval, input, before)
 
     def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
         """Check the skills below paths, or all that are found."""

@@ -32,8 +32,16 @@ class Approval:
     created_at: str
     expires_at: str
     """RFC 3339, UTC."""
+    step: str
+    """The step of the plan or loop: its items and nested calls share what is granted for it."""
     resolved_by: str | None = None
     reason: str | None = None
+    scope: ApprovalScope | None = None
+    """For how long the answer is; None where nobody has answered."""
+    grants: tuple[Mapping[str, Any], ...] = ()
+    """What the answer gave, each as CapabilityGrant.to_dict()."""
+    edited: bool = False
+    """Whether the person changed the input; the fields above say what it is now."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the approval as JSON."""
@@ -53,4 +61,7 @@ class Approval:
             "expires_at": self.expires_at,
             "resolved_by": self.resolved_by,
             "reason": self.reason,
+            "scope": self.scope,
+            "grants": [dict(each) for each in self.grants],
+            "edited": self.edited,
         }

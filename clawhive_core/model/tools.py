@@ -136,6 +136,8 @@ class ToolResult:
     structured: Any = None
     """The JSON value, where the tool gives one."""
     artifacts: tuple[Artifact, ...] = ()
+    edited: str = ""
+    """What a person changed in the input before approving it; the executor says so."""
 
     @property
     def value(self) -> Any:

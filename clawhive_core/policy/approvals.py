@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Unpack
 
-from clawhive_core.errors import RunError, UnknownId, UsageError
-from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.errors import LogWriteFailed, RunError, UnknownId
+from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.approvals import Approval, ApprovalState
-from clawhive_core.model.canonical import canonical_text
-from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.ids import new_id
+from clawhive_core.model.tools import ToolCall
+from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
+from clawhive_core.policy.grants import is_live
 from clawhive_core.policy.ledger import issued
-from clawhive_core.storage.schema import RoomSchema
-
-Answer = Literal["approve", "deny"]
-AnswerScope = Literal["once", "task", "session"]
+from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent
 
 EXPIRY = timedelta(hours=24)
-
-SCHEMA = RoomSchema(
-    "approvals",
-    (
-        """
-        CREATE TABLE approvals(
-          approval_id TEXT PRIMARY KEY, digest TEXT NOT NULL, state TEXT NOT NULL,
-          run_id TEXT NOT NULL, trace_id TEXT NOT NULL, task_id TEXT NOT NULL,
-          conversation_id TEXT NOT NULL, step_id TEXT NOT NULL, tool TEXT NOT NULL,
-          risk TEXT NOT NULL, principal TEXT NOT NULL, capabilities TEXT NOT NULL,
-          sinks TEXT NOT NULL, preview TEXT NOT NULL, diff TEXT NOT NULL,
-          created_at TEXT NOT NULL, expires_at TEXT NOT NULL, resolved_at TEXT, resolved_by TEXT,
-          reason TEXT, seq INTEGER NOT NULL
-        );
-        CREATE INDEX approvals_step ON approvals(run_id, step_id);
-        CREATE INDEX approvals_state ON approvals(state);
-        CREATE VIEW v_approvals AS SELECT approval_id, state, run_id, step_id, tool, risk,
-          principal, capabilities, sinks, preview, diff, created_at, expires_at, resolved_at,
-          resolved_by, reason FROM approvals;
-        """,
-    ),
-)
 
 
 def now() -> str:
@@ -61,68 +39,15 @@ def _text(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _on_requested(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    event, body = stored.event, stored.event.body
-    connection.execute(
-        "INSERT INTO approvals VALUES(?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " NULL, NULL, NULL, ?)",
-        (
-            body["approval_id"],
-            body["digest"],
-            event.run_id,
-            event.trace_id,
-            event.task_id,
-            event.conversation_id,
-            event.step_id,
-            event.tool,
-            body["risk"],
-            event.principal,
-            canonical_text(body["requested_capabilities"]),
-            canonical_text(body["sinks"]),
-            body["input_preview"],
-            body["diff"],
-            stored.ts,
-            body["expires_at"],
-            stored.seq,
-        ),
-    )
-
-
-def _on_resolved(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    body = stored.event.body
-    if stored.event.status == "consumed":  # who approved it, and when, stays
-        connection.execute(
-            "UPDATE approvals SET state = 'consumed' WHERE approval_id = ?",
-            (body["approval_id"],),
-        )
-        return
-    connection.execute(
-        "UPDATE approvals SET state = ?, resolved_at = ?, resolved_by = ?, reason = ?"
-        " WHERE approval_id = ?",
-        (stored.event.status, stored.ts, body["by"], body["reason"], body["approval_id"]),
-    )
-
-
-def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    connection.execute(
-        "UPDATE approvals SET state = 'expired', resolved_at = ?, resolved_by = 'clawhive',"
-        " reason = 'its run ended' WHERE run_id = ? AND state IN ('pending', 'approved')",
-        (stored.ts, stored.event.run_id),
-    )
-
-
-PROJECTIONS: Projections = {
-    "approval.requested": (_on_requested,),
-    "approval.resolved": (_on_resolved,),
-    "run.end": (_on_run_end,),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ApprovalBook:
     """Reads and answers approvals; every change is an event."""
 
     log: EventLog
+    user_dir: Path
+    """The user's own directory, for the rights that an answer gives for good."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What rights may name: `workspace` and `home`."""
 
     def pending(self) -> list[Approval]:
         """Return what waits for a person, oldest first."""
@@ -142,7 +67,7 @@ class ApprovalBook:
             UnknownId: It names none, or several.
         """
         if text == "last":
-            rows = self.log.read("SELECT * FROM approvals ORDER BY seq DESC LIMIT 1")
+            rows = self.log.read("SELECT * FROM approvals ORDER BY rowid DESC LIMIT 1")
         else:
             wanted = text if text.startswith("appr_") else f"appr_{text}"
             rows = self.log.read(
@@ -155,12 +80,25 @@ class ApprovalBook:
         raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive approvals list --all")
 
     def input_of(self, approval: Approval) -> Mapping[str, Any]:
-        """Return the whole input of the call, as it was asked for."""
-        rows = self.log.read(
-            "SELECT seq FROM approvals WHERE approval_id = ?", (approval.approval_id,)
+        """Return the whole input of the call: as it was asked for, or as a person edited it."""
+        body = self._body(approval, edited=True)
+        return self.log.load(body["tool_call"]["input"])
+
+    def asked(self, approval: Approval) -> tuple[ToolCall, str | None]:
+        """Return the call as it was asked for, and the contract hash of its tool then."""
+        body = self._body(approval, edited=False)
+        call = body["tool_call"]
+        return ToolCall(call["id"], call["name"], self.log.load(call["input"])), body[
+            "contract_hash"
+        ]
+
+    def _body(self, approval: Approval, *, edited: bool) -> Mapping[str, Any]:
+        (row,) = self.log.read(
+            "SELECT seq, edited_seq FROM approvals WHERE approval_id = ?", (approval.approval_id,)
         )
-        (asked,) = self.log.events(since=rows[0][0] - 1, limit=1)
-        return self.log.load(asked.event.body["tool_call"]["input"])
+        seq = row["edited_seq"] if edited and row["edited_seq"] is not None else row["seq"]
+        (found,) = self.log.events(since=seq - 1, limit=1)
+        return found.event.body
 
     def of_step(self, run_id: str, step_id: str) -> Approval | None:
         """Return the newest approval of a step, None where nothing was asked."""
@@ -180,13 +118,7 @@ class ApprovalBook:
         return [_approval(row) for row in rows]
 
     def resolve(
-        self,
-        approval_id: str,
-        answer: Answer,
-        *,
-        by: str,
-        scope: AnswerScope = "once",
-        reason: str | None = None,
+        self, approval_id: str, answer: Verdict, *, by: str, **more: Unpack[AnswerOptions]
     ) -> Approval:
         """Answer a pending approval, once.
 
@@ -194,30 +126,45 @@ class ApprovalBook:
             approval_id: The approval, or a unique prefix of its id, or `last`.
             answer: `approve` or `deny`.
             by: Who answered, such as `user:ana`.
-            scope: `once` approves this call; `task` and `session` also give its capabilities until
-                the task or the session ends.
-            reason: Why, for the log and for whoever asked.
+            **more: `scope` (`once`; `step`, `task`, `session` and `always` also give the call's
+                rights for that long), `grants` (less of these rights), `life` (a timedelta that
+                they last at most), `edited` (from `Hive.edited`) and `reason`.
 
         Raises:
             UnknownId: No such approval.
-            UsageError: An unknown answer, or a wider scope for a denial or an unsafe tool.
+            UsageError: An unknown answer, or a wider scope for a denial or an unsafe tool, or more
+                rights than the call needs.
             RunError: `already_resolved`: somebody was quicker, or it expired.
+            StorageError: It could not be written; nothing was answered.
         """
         self.expire()
         approval = self.find(approval_id)
-        if answer not in {"approve", "deny"} or scope not in {"once", "task", "session"}:
-            raise UsageError(
-                f"`{answer}` for `{scope}` is no answer", fix="approve or deny; once, task, session"
-            )
-        if scope != "once":
-            _refuse_wide(approval, answer)
-        self._settle(approval, "approved" if answer == "approve" else "denied", by, reason, scope)
+        given = Answer(answer, by, **more)
+        given.check(approval)
+        changed = given.edited
+        rights = given.rights(
+            approval.capabilities if changed is None else changed.capabilities, self.variables
+        )
+        self._settle(approval, "approved" if answer == "approve" else "denied", given, rights)
         return self.find(approval.approval_id)
+
+    def standing(self, approval: Approval) -> list[CapabilityGrant]:
+        """Return the grants that came with an answer and that nobody ended since."""
+        given = [CapabilityGrant(**each) for each in approval.grants]
+        marks = ", ".join("?" * len(given))
+        rows = self.log.read(
+            f"SELECT grant_id FROM grants WHERE ended_at IS NULL AND grant_id IN ({marks})",  # noqa: S608 - question marks
+            [each.grant_id for each in given],
+        )
+        ids = {row[0] for row in rows}
+        ids |= {each.grant.grant_id for each in read_persistent(self.user_dir).entries}
+        present = datetime.now(UTC)
+        return [each for each in given if each.grant_id in ids and is_live(each, present)]
 
     def close(self, approval: Approval, state: ApprovalState, reason: str) -> bool:
         """End an unused approval as `expired` or `drifted`; whether nobody was quicker."""
         try:
-            self._settle(approval, state, "clawhive", reason, "once")
+            self._settle(approval, state, Answer("deny", "clawhive", reason=reason))
         except RunError:
             return False
         return True
@@ -231,52 +178,67 @@ class ApprovalBook:
             self.close(_approval(row), "expired", "nobody answered in time")
 
     def _settle(
-        self,
-        approval: Approval,
-        state: ApprovalState,
-        by: str,
-        reason: str | None,
-        scope: AnswerScope,
+        self, approval: Approval, state: ApprovalState, answer: Answer, rights: Sequence[str] = ()
     ) -> None:
         row = self.log.read(
             "SELECT * FROM approvals WHERE approval_id = ?", (approval.approval_id,)
         )[0]
         ids = {key: row[key] for key in ("trace_id", "run_id", "task_id", "conversation_id")}
-        body = {"approval_id": approval.approval_id, "by": by, "reason": reason}
+        grants = answer.issue(rights, dict(row)) if rights else []
+        body = {"approval_id": approval.approval_id, "by": answer.by, "reason": answer.reason}
+        if state in {"approved", "denied"}:
+            given = [each.to_dict() for each in grants]
+            body = {**body, "scope": answer.scope, "grants": given}
         event = Event(
             "approval.resolved",
             body,
             step_id=approval.step_id,
-            principal=by,
+            principal=answer.by,
             tool=approval.tool,
             status=state,
             **ids,
         )
-        more = [] if scope == "once" else [issued(_grants(row, scope), principal=by, **ids)]
-        self.log.append_now(event, *more, within=_only_if(approval.approval_id, state))
+        before = [] if answer.edited is None else [_edited(answer.edited, event)]
+        kept = [each for each in grants if each.scope == "persistent"]
+        after = [issued(grants, principal=answer.by, **ids)] if grants and not kept else []
+        check = _only_if(approval.approval_id, state)
+        try:
+            self.log.append_now(*before, event, *after, within=_keeping(check, kept, self.user_dir))
+        except LogWriteFailed:
+            drop(self.user_dir, *(each.grant_id for each in kept))
+            raise
 
 
-def _refuse_wide(approval: Approval, answer: Answer) -> None:
-    if answer == "deny":
-        raise UsageError("a denial is for this call", place="--scope", fix="leave --scope out")
-    if approval.risk == "unsafe":
-        raise UsageError(
-            f"`{approval.tool}` is unsafe: a person approves each call of it",
-            place="--scope",
-            fix="leave --scope out",
-        )
+def _edited(changed: Edited, resolved: Event) -> Event:
+    """Return that the call was changed before it was approved."""
+    body = {
+        "approval_id": changed.approval_id,
+        "by": resolved.principal,
+        "digest": changed.digest,
+        "tool_call": {"input": Blob(changed.input)},
+        "input_preview": preview(canonical_text(changed.input)),
+        "requested_capabilities": changed.capabilities,
+        "sinks": changed.sinks,
+        "diff": changed.diff,
+        "decision": changed.verdict,
+        "rules": changed.rules,
+    }
+    return replace(resolved, kind="approval.edited", body=body, status="edited")
 
 
-def _grants(row: sqlite3.Row, scope: Literal["task", "session"]) -> list[CapabilityGrant]:
-    """Return what a wider scope gives: the capabilities of this call, to whoever made it."""
-    scope_id = row["task_id"] if scope == "task" else row["conversation_id"]
-    return [
-        CapabilityGrant(new_id("grant"), text, row["principal"], scope, scope_id, "approval")
-        for text in json.loads(row["capabilities"])
-    ]
+def _keeping(check: Within, grants: Sequence[CapabilityGrant], user_dir: Path) -> Within:
+    """Return the check, after which grants for good are kept: in the transaction of the answer."""
+
+    def both(connection: sqlite3.Connection) -> None:
+        check(connection)
+        if grants:
+            at = now()
+            keep(user_dir, *(PersistentGrant(each, at) for each in grants))
+
+    return both
 
 
-def _only_if(approval_id: str, state: ApprovalState) -> Callable[[sqlite3.Connection], None]:
+def _only_if(approval_id: str, state: ApprovalState) -> Within:
     """Return the compare of a compare-and-swap: it is still to be answered."""
     allowed = ("pending", "approved") if state == "drifted" else ("pending",)
 
@@ -302,7 +264,7 @@ def _only_if(approval_id: str, state: ApprovalState) -> Callable[[sqlite3.Connec
     return check
 
 
-def consume(approval_id: str) -> Callable[[sqlite3.Connection], None]:
+def consume(approval_id: str) -> Within:
     """Return the part of an intent's transaction that uses an approval exactly once.
 
     Raises:
@@ -323,22 +285,15 @@ def consume(approval_id: str) -> Callable[[sqlite3.Connection], None]:
     return take
 
 
-def held(log: EventLog, scope: Literal["task", "session"], scope_id: str) -> list[CapabilityGrant]:
-    """Return the grants of a task or session that have not ended or expired, oldest first."""
-    rows = log.read(
-        "SELECT * FROM grants WHERE scope = ? AND scope_id = ? AND ended_at IS NULL"
-        " AND (expires_at IS NULL OR expires_at > ?) ORDER BY rowid",
-        (scope, scope_id, now()),
-    )
-    return [
-        CapabilityGrant(**{name: row[name] for name in CapabilityGrant.__dataclass_fields__})
-        for row in rows
-    ]
-
-
 def _approval(row: sqlite3.Row) -> Approval:
-    facts: dict[str, Any] = {name: row[name] for name in Approval.__dataclass_fields__}
+    facts: dict[str, Any] = {
+        name: row[name] for name in Approval.__dataclass_fields__ if name != "edited"
+    }
     facts.update(
-        capabilities=tuple(json.loads(row["capabilities"])), sinks=json.loads(row["sinks"])
+        capabilities=tuple(json.loads(row["capabilities"])),
+        sinks=json.loads(row["sinks"]),
+        grants=tuple(json.loads(row["grants"])),
+        edited=row["edited_seq"] is not None,
+        step=row["step"] or row["step_id"].partition("#")[0],
     )
     return Approval(**facts)

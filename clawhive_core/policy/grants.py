@@ -16,7 +16,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Scope
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.ledger import issued, steps_of
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -85,6 +85,11 @@ class GrantBook:
         parents = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
         parents |= {str(row["grant_id"]) for row in self._rows("")}
         return [each for each in found if each.parent_grant in {None, *parents}]
+
+    def of_steps(self, run_id: str, now: datetime) -> list[CapabilityGrant]:
+        """Return the grants of a run's steps that have not ended, as they stand now."""
+        rows = self._rows("AND scope = 'step' AND scope_id BETWEEN ? AND ?", steps_of(run_id))
+        return [each for each in map(_grant, rows) if is_live(each, now)]
 
     def standing(self, now: datetime) -> list[dict[str, Any]]:
         """Return every grant that has neither ended nor expired, oldest first, as JSON."""

@@ -32,6 +32,11 @@ def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
     return Event("grant.issued", {"grants": [grant.to_dict() for grant in grants]}, **ids)
 
 
+def steps_of(run_id: str) -> tuple[str, str]:
+    """Return the bounds between which the ids of a run's steps lie."""
+    return f"{run_id}/", f"{run_id}0"  # the character after the slash
+
+
 def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     connection.executemany(
         "INSERT INTO grants VALUES(:grant_id, :capability, :subject, :scope, :scope_id, :issuer,"
@@ -53,6 +58,11 @@ def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     connection.execute(
         "UPDATE grants SET ended_at = ? WHERE ended_at IS NULL AND scope = 'task' AND scope_id = ?",
         (stored.ts, stored.event.task_id),
+    )
+    connection.execute(
+        "UPDATE grants SET ended_at = ? WHERE ended_at IS NULL AND scope = 'step'"
+        " AND scope_id BETWEEN ? AND ?",
+        (stored.ts, *steps_of(str(stored.event.run_id))),
     )
 
 

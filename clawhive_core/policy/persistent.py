@@ -51,18 +51,18 @@ def read_persistent(user_dir: Path) -> PersistentGrants:
         )
 
 
-def keep(user_dir: Path, entry: PersistentGrant) -> None:
-    """Add a persistent grant.
+def keep(user_dir: Path, *entries: PersistentGrant) -> None:
+    """Add persistent grants, all or none.
 
     Raises:
         StorageError: The file cannot be written.
     """
     with _file(user_dir).locked():
-        _write(user_dir, (*_kept(user_dir), entry))
+        _write(user_dir, (*_kept(user_dir), *entries))
 
 
-def drop(user_dir: Path, grant_id: str) -> bool:
-    """Remove a persistent grant; whether it was there.
+def drop(user_dir: Path, *grant_ids: str) -> bool:
+    """Remove persistent grants; whether any was there.
 
     Raises:
         StorageError: The file cannot be written.
@@ -71,7 +71,7 @@ def drop(user_dir: Path, grant_id: str) -> bool:
         return False
     with _file(user_dir).locked():
         before = _kept(user_dir)
-        after = tuple(entry for entry in before if entry.grant.grant_id != grant_id)
+        after = tuple(entry for entry in before if entry.grant.grant_id not in grant_ids)
         if len(after) == len(before):
             return False
         _write(user_dir, after)

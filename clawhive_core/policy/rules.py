@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clawhive_core.capabilities import Capability, contains, overlaps, parse
 from clawhive_core.model.grants import CapabilityGrant
@@ -37,7 +37,8 @@ class Rules:
     """Grants and denies by verb; order, grouping and duplicates change nothing.
 
     Args:
-        grants: Every grant that counts for this principal and task.
+        grants: Every grant that counts for this principal and task; those of one step count in
+            `of_step` only.
         denies: Patterns of `[policy] deny`.
         asks: Patterns of `[policy] ask`.
     """
@@ -51,6 +52,8 @@ class Rules:
         self.grants: tuple[CapabilityGrant, ...] = ()
         self.denies = tuple(denies)
         self.asks = tuple(asks)
+        self._of_step: dict[str, Rules] = {}
+        self._step_grants: tuple[CapabilityGrant, ...] = ()
         self._grants: dict[str, list[tuple[Capability, CapabilityGrant]]] = {}
         self._next_end: str | None = None
         self._bounded: dict[tuple[str, ...], Rules] = {}
@@ -60,18 +63,22 @@ class Rules:
 
     def extend(self, grants: Iterable[CapabilityGrant]) -> None:
         """Let further grants count from now on; those that are known change nothing."""
-        known = {grant.grant_id for grant in self.grants}
-        new = tuple(grant for grant in grants if not known or grant.grant_id not in known)
+        known = {grant.grant_id for grant in (*self.grants, *self._step_grants)}
+        added = tuple(grant for grant in grants if not known or grant.grant_id not in known)
+        self._of_step = {}
+        self._step_grants += tuple(grant for grant in added if grant.scope == "step")
+        new = tuple(grant for grant in added if grant.scope != "step")
         self.grants += new
         for grant in new:
             pattern = parse(grant.capability)
             self._grants.setdefault(pattern.verb, []).append((pattern, grant))
         for held in self._grants.values():
             held.sort(key=_weakness)
-        ends = [grant.expires_at for grant in self.grants if grant.expires_at is not None]
+        every = (*self.grants, *self._step_grants)
+        ends = [grant.expires_at for grant in every if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
         for bounds, rules in self._bounded.items():
-            rules.extend(cut(new, bounds))
+            rules.extend(cut(added, bounds))
 
     def bounded(self, bounds: Sequence[str]) -> Rules:
         """Return rules that allow no more than these and no more than `bounds`.
@@ -84,13 +91,36 @@ class Rules:
         """
         key = tuple(bounds)
         if key not in self._bounded:
-            self._bounded[key] = Rules(cut(self.grants, key), self.denies, self.asks)
+            every = (*self.grants, *self._step_grants)
+            self._bounded[key] = Rules(cut(every, key), self.denies, self.asks)
         return self._bounded[key]
 
     @property
     def may_expire(self) -> bool:
         """Whether any of the grants ends at some time."""
         return self._next_end is not None
+
+    def of_step(self, step: str) -> Rules:
+        """Return these rules with the grants of one step."""
+        if not self._step_grants:
+            return self
+        if (found := self._of_step.get(step)) is None:
+            own = [
+                replace(each, scope="task") for each in self._step_grants if each.scope_id == step
+            ]
+            found = Rules((*self.grants, *own), self.denies, self.asks) if own else self
+            self._of_step[step] = found
+        return found
+
+    def end_step(self, step: str) -> tuple[CapabilityGrant, ...]:
+        """Let the grants of a step that has ended count no longer; return them."""
+        ended = tuple(each for each in self._step_grants if each.scope_id == step)
+        if ended:
+            self._step_grants = tuple(each for each in self._step_grants if each not in ended)
+            self._of_step = {}
+        for rules in self._bounded.values():
+            rules.end_step(step)
+        return ended
 
     def expire(self, now: str) -> None:
         """Let the grants whose time is over count no longer.
@@ -100,8 +130,9 @@ class Rules:
         """
         if self._next_end is None or now < self._next_end:
             return
-        left = [each for each in self.grants if each.expires_at is None or each.expires_at > now]
-        self.grants, self._grants = (), {}
+        every = (*self.grants, *self._step_grants)
+        left = [each for each in every if each.expires_at is None or each.expires_at > now]
+        self.grants, self._step_grants, self._grants = (), (), {}
         self.extend(left)
 
     def authority(self, capability: Capability) -> Authority:

@@ -42,3 +42,10 @@ def run_event(
         principal=str(principal),
         **columns,
     )
+
+
+def end_step(journal: Journal, run: RunScope, principal: Principal, step_id: str) -> None:
+    """End what was granted for a step, now that it has ended."""
+    for grant in run.rules.end_step(step_id):
+        body = {"grant_id": grant.grant_id, "reason": "its step ended"}
+        journal.post(run_event(run, principal, "grant.revoked", body, step_id=step_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
-from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.side_by_side import side_by_side
 
@@ -106,14 +106,16 @@ class Loop:
 
         async def one(index: int, call: ToolCall) -> None:
             async with limiter:
+                scope = self._scope(turn, index, index)
                 self._tell(turn, call.name)
                 offered = ToolCall(call.id, call.name, call.input, self.settings.catalog_revision)
                 try:
-                    outcome = await self.door.invoke(offered, self._scope(turn, index, index))
+                    outcome = await self.door.invoke(offered, scope)
                 except NeedHumanApproval as asked:
                     waiting.append(asked)
                 else:
                     results[index] = as_result(call.id, outcome)
+                    end_step(self.journal, self.run, self.principal, scope.step)
 
         if len(calls) == 1:
             await one(0, calls[0])
@@ -160,4 +162,6 @@ def as_result(call_id: str, outcome: Outcome) -> ToolResult:
     if isinstance(outcome, Refusal):
         value = outcome.to_dict()
         return ToolResult(call_id, canonical_text(value), is_error=True, structured=value)
+    if outcome.edited:
+        return replace(outcome, output=f"{outcome.edited}\n{outcome.output}", edited="")
     return outcome

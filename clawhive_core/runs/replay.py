@@ -73,6 +73,8 @@ class Record:
     calls: dict[str | None, RecordedCall]
     """The calls of the planner or loop by step; a tool's own calls are repeated by the tool."""
     finished: bool
+    asked: frozenset[str | None] = frozenset()
+    """The steps whose call waited for a person, a tool's own calls too."""
     compared: int = 0
 
     @classmethod
@@ -86,8 +88,11 @@ class Record:
         calls: dict[str | None, RecordedCall] = {}
         start: StoredEvent | None = None
         finished = False
+        asked: set[str | None] = set()
         for stored in log.events(run_id=run_id):
             kind, step = stored.event.kind, stored.event.step_id
+            if kind == "approval.requested":
+                asked.add(step)
             if kind == "run.start":
                 start = stored
             elif kind == "run.end" and stored.event.status == "cancelled":
@@ -99,7 +104,7 @@ class Record:
                 calls.setdefault(step, RecordedCall(stored)).take(stored)
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
-        return cls(log, run_id, start, waiting, calls, finished)
+        return cls(log, run_id, start, waiting, calls, finished, frozenset(asked))
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""
@@ -225,7 +230,7 @@ def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: Ca
         "tool": asked["name"],
         "label": body["step"]["label"],
         "ordinal": body["step"]["ordinal"],
-        "input": record.full(asked["input"]),
+        "input": record.full(body.get("asked_input", asked["input"])),
     }
     now = {
         "id": call.id,

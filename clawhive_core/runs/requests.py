@@ -183,11 +183,14 @@ class RequestMaker:
         """
         request = self.recorded(record)
         run = request.scope
-        rights = self._book().of_task(run.task_id, datetime.now(UTC))
+        present = datetime.now(UTC)
+        rights = self._book().of_task(run.task_id, present)
+        rights += self._book().of_steps(run.run_id, present)
         since = self._counting(run.conversation_id, request.principal)
         rights += within(since, self._permitted(request), self._variables(run.artifacts))
         rules = self._rules(rights, run.artifacts)
-        return replace(request, scope=replace(run, rules=rules, **self._surroundings(options)))
+        scope = replace(run, rules=rules, asked=record.asked, **self._surroundings(options))
+        return replace(request, scope=scope)
 
     def _rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
         denies = (*self._expanded("policy.deny", artifacts), *self._reserved())

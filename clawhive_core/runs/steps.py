@@ -18,7 +18,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
-from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.references import resolve, steps_named_in
 from clawhive_core.runs.side_by_side import side_by_side
 
@@ -36,10 +36,17 @@ class StepResult:
     output: Any = None
     error: Mapping[str, Any] | None = None
     artifacts: tuple[Artifact, ...] = ()
+    edited: bool = False
+    """Whether a person changed the input of a call before approving it."""
 
     def to_value(self) -> dict[str, Any]:
         """Return what `${steps.NAME...}` sees."""
-        return {"status": self.status, "output": self.output, "error": self.error}
+        return {
+            "status": self.status,
+            "output": self.output,
+            "error": self.error,
+            "edited": self.edited,
+        }
 
 
 @dataclass(slots=True)
@@ -81,6 +88,8 @@ class PlanRunner:
         async with limiter:
             self._tell(step, step.name)
             result = self.results[step.name] = await self._step(step, ordinal)
+        if result.status != WAITING:
+            end_step(self.journal, self.run, self.principal, f"{self.run.run_id}/{step.name}")
         self._shown[step.name] = result.to_value()
         self._tell(step, "")
         ended[step.name].set()
@@ -134,6 +143,7 @@ class PlanRunner:
             f"{self.run.run_id}/{step.name}{suffix}",
             label=step.name,
             ordinal=ordinal,
+            planned=f"{self.run.run_id}/{step.name}",
         )
         arguments = resolve(step.input, values)
         call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
@@ -146,7 +156,8 @@ class PlanRunner:
             return StepResult("failed", error={**facts, "code": outcome.error})
         error = error_of(outcome)
         status: StepStatus = "succeeded" if error is None else "failed"
-        return StepResult(status, outcome.value, error, outcome.artifacts)
+        edited = bool(outcome.edited)
+        return StepResult(status, outcome.value, error, outcome.artifacts, edited)
 
     def _without_call(
         self,
@@ -256,4 +267,5 @@ def _joined(results: Sequence[StepResult]) -> StepResult:
         [result.output for result in results],
         error,
         tuple(artifact for result in results for artifact in result.artifacts),
+        any(result.edited for result in results),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from clawhive_core.errors import UnknownId
 from clawhive_core.events.log import EventLog
+from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.runs import ENDED
 
@@ -131,6 +132,7 @@ class _Fold:
             "status": "running" if event.status == "intended" else event.status,
             "error": error,
             "input_preview": body["input_preview"],
+            "asked_input_preview": self._asked(body),
             "output_preview": "",
         }
         before = self.invocations.get(str(event.invocation_id))
@@ -141,6 +143,12 @@ class _Fold:
         step["invocations"].append(invocation)
         status = {"parked": "waiting_approval", "refused": "failed"}
         step.update(status=status.get(str(event.status), "running"), error=error)
+
+    def _asked(self, body: Mapping[str, Any]) -> str | None:
+        """Return the input before a person edited it, None where nobody did."""
+        if "asked_input" not in body:
+            return None
+        return preview(canonical_text(self._log.load(body["asked_input"])))
 
     def _invocation_end(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body

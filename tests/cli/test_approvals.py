@@ -178,15 +178,158 @@ def test_a_parked_run_is_what_its_schema_says(clawhive, file):
         assert value["steps"][1]["status"] == "waiting_approval"
 
 
-def on_a_terminal(clawhive, typed):
-    """Run the edit with a terminal, type an answer at the question, return code and output."""
+def test_a_wider_scope_says_what_it_gives_and_how_to_end_it(clawhive, file):
+    clawhive(*EDIT)
+    shown = clawhive("approvals", "show", "last").out
+    assert "--scope step, task, session or always also gives" in shown
+    done = clawhive("approvals", "approve", "last", "--scope", "always", "--expires", "2h")
+    assert f"granted: fs.write:{file} to agent:default, always, until 20" in done.out
+    assert "clawhive grants revoke" in done.err
+    assert clawhive("runs", "resume", "last").code == 0
+    listed = clawhive("grants", "list", "--json").json["grants"]
+    assert {(each["capability"], each["scope"]) for each in listed} == {
+        (f"fs.read:{file}", "persistent"),
+        (f"fs.write:{file}", "persistent"),
+    }
+    file.write_text(TEXT, "utf-8")
+    assert clawhive(*EDIT).code == 0
+    while clawhive("grants", "list", "--json").json["grants"]:
+        assert clawhive("grants", "revoke", "last").code == 0
+    file.write_text(TEXT, "utf-8")
+    assert clawhive(*EDIT).code == 3
+
+
+def test_less_rights_than_the_call_needs_can_be_given(clawhive, file):
+    clawhive(*EDIT)
+    less = ("--scope", "session", "--grant", "fs.read:${workspace}/a.md")
+    (row,) = clawhive("approvals", "approve", "last", *less, "--json").json["approvals"]
+    assert [each["capability"] for each in row["grants"]] == [f"fs.read:{file}"]
+    assert (row["scope"], row["edited"]) == ("session", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--scope", "task", "--grant", "fs.write:${workspace}/**"), "more than this call"),
+        (("--scope", "task", "--grant", "fs.write"), "invalid_capability"),
+        (("--grant", "fs.write:${workspace}/a.md"), "gives no right"),
+        (("--expires", "2h"), "gives no right"),
+        (("--scope", "task", "--expires", "soon"), "no duration"),
+        (("--scope", "ever"), "'ever'"),
+        (("--edit",), "--edit-json FILE"),
+        (("--edit", "--edit-json", "x"), "both edit"),
+        (("--edit-json", "none.json"), "cannot be read"),
+        (("--edit-json", "."), "cannot be read"),
+        (("--edit-json", "bad.json"), "bad.json:2:1"),
+        (("--edit-json", "list.json"), "one JSON object"),
+        (("--edit-json", "deep.json"), "nested"),
+        (("--edit-json", "bytes.json"), "no UTF-8"),
+        (("--edit-json", "other.json"), "proposal"),
+    ],
+)
+def test_what_cannot_be_approved_so_is_told_and_still_waits(clawhive, file, words, said):
+    texts = {"bad": '{"path":\n', "list": "[]", "deep": "[" * 200_000, "other": '{"path": "a.md"}'}
+    for name, text in texts.items():
+        (clawhive.root / f"{name}.json").write_text(text, "utf-8")
+    (clawhive.root / "bytes.json").write_bytes(b"\xff\xfe")
+    clawhive(*EDIT)
+    done = clawhive("approvals", "approve", "last", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert clawhive("approvals", "list", "--json").json["approvals"][0]["state"] == "pending"
+
+
+def test_an_unsafe_tool_is_approved_call_by_call(clawhive, bad_tools):
+    script = clawhive.root / "script.json"
+    script.write_text(json.dumps([{"tool_calls": [{"name": "bad.wipe", "input": {}}]}, "done"]))
+    assert clawhive("run", "wipe", "--model", f"scripted:{script}").code == 3
+    assert "wider    none" in clawhive("approvals", "show", "last").out
+    done = clawhive("approvals", "approve", "last", "--scope", "always")
+    assert done.code == 2
+    assert "unsafe" in done.err
+    assert "leave --scope out" in done.err
+    assert clawhive("approvals", "approve", "last").code == 0
+    assert clawhive("runs", "resume", "last").out == "done\n"
+
+
+def edited(clawhive, text):
+    """Return the arguments of the waiting edit with another text for the file."""
+    (event,) = [each for each in clawhive.events() if each["kind"] == "approval.requested"]
+    proposal = event["body"]["tool_call"]["input"]["$value"]["proposal"]
+    return json.dumps({"path": "a.md", "proposal": {**proposal, "content": text}})
+
+
+def test_an_edited_change_is_shown_and_written_as_edited(clawhive, file):
+    clawhive(*EDIT)
+    (clawhive.root / "mine.json").write_text(edited(clawhive, "one\nZWEI\nthree\n"), "utf-8")
+    done = clawhive("approvals", "approve", "last", "--edit-json", "mine.json")
+    assert done.code == 0, done.err
+    assert "-two\n+ZWEI\n" in done.out
+    shown = clawhive("approvals", "show", "last").out
+    assert "edited   A person edited the input" in shown
+    assert "+ZWEI" in shown
+    assert file.read_text("utf-8") == TEXT
+    assert clawhive("runs", "resume", "last").code == 0
+    assert file.read_text("utf-8") == "one\nZWEI\nthree\n"
+    assert "(a person edited it)" in clawhive("runs", "show", "last").out
+    assert clawhive("runs", "replay", "last").code == 0
+    assert clawhive("audit", "verify").code == 0
+
+
+def test_arguments_can_come_from_a_pipe(clawhive, file, monkeypatch):
+    import io
+
+    clawhive(*EDIT)
+    given = edited(clawhive, "all new\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    done = clawhive("approvals", "approve", "last", "--edit-json", "-", "--json")
+    assert done.json["approvals"][0]["edited"] is True
+    clawhive("runs", "resume", "last")
+    assert file.read_text("utf-8") == "all new\n"
+
+
+def test_an_edited_approval_and_run_are_what_their_schemas_say(clawhive, file):
+    import jsonschema_rs
+
+    clawhive(*EDIT)
+    (clawhive.root / "mine.json").write_text(edited(clawhive, "new\n"), "utf-8")
+    words = ("--edit-json", "mine.json", "--scope", "task", "--json")
+    approvals = clawhive("approvals", "approve", "last", *words).json
+    clawhive("runs", "resume", "last")
+    for name, value in (
+        ("approvals", approvals),
+        ("run", clawhive("runs", "show", "last", "--json").json),
+    ):
+        schema = json.loads(clawhive("schema", name).out)
+        assert list(jsonschema_rs.validator_for(schema).iter_errors(value)) == []
+
+
+def test_nothing_is_edited_inside_a_run(clawhive, file, monkeypatch):
+    clawhive(*EDIT)
+    (clawhive.root / "mine.json").write_text("{}", "utf-8")
+    monkeypatch.setenv("CLAWHIVE_RUN", "run_1")
+    done = clawhive("approvals", "approve", "last", "--edit-json", "mine.json")
+    assert (done.code, "inside_run" in done.err) == (2, True)
+
+
+def test_a_cancelled_run_that_nobody_executed_is_in_a_checkpoint(clawhive, file):
+    clawhive(*EDIT)
+    clawhive("runs", "cancel", "last")
+    verified = clawhive("audit", "verify", "--json").json
+    assert (verified["ok"], verified["window_rows"]) == (True, 0)
+
+
+def on_a_terminal(clawhive, typed, *words, editor=None):
+    """Run a command on a terminal, type an answer at each question; return code and output."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(clawhive.root)
         environ = {**os.environ, "HOME": str(clawhive.home), "NO_COLOR": "1"}
         environ["XDG_CONFIG_HOME"] = str(clawhive.home / ".config")
+        environ["VISUAL"] = environ["EDITOR"] = editor or "false"
         code = "from clawhive_core.cli import main; main()"
-        os.execve(sys.executable, [sys.executable, "-c", code, *EDIT], environ)
+        os.execve(sys.executable, [sys.executable, "-c", code, *(words or EDIT)], environ)
     shown = b""
     answers = list(typed)
     while True:
@@ -197,7 +340,7 @@ def on_a_terminal(clawhive, typed):
         if not part:
             break
         shown += part
-        if answers and shown.rstrip(b"\r\n").endswith(b"n no > "):
+        if answers and re.search(rb"(no|back) > $|\[Y/n\]: $", shown):
             os.write(terminal, answers.pop(0).encode())
             shown += b"\n"
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -209,14 +352,106 @@ def on_a_terminal(clawhive, typed):
     ("typed", "code", "text"),
     [
         (["y\n"], 0, "one\n2\nthree\n"),
-        (["t\n"], 0, "one\n2\nthree\n"),
+        (["t\n", "\n"], 0, "one\n2\nthree\n"),
+        (["s\n", "b\n", "c\n", "1 9\n", "a\n", "2\n"], 0, "one\n2\nthree\n"),
+        (["t\n", "nonsense\n", "n\n"], 1, TEXT),
         (["what\n", "n\n"], 1, TEXT),
+        (["t\n", "\x04", "\x04"], 3, TEXT),
         (["\x04"], 3, TEXT),
     ],
 )
 @pytest.mark.slow
 def test_on_a_terminal_the_person_is_asked_at_once(clawhive, file, typed, code, text):
     status, shown = on_a_terminal(clawhive, typed)
-    assert (status, file.read_text("utf-8")) == (code, text)
+    assert (status, file.read_text("utf-8")) == (code, text), shown
     assert "-two\n+2\n" in shown
     assert f"fs.write:{file}" in shown
+
+
+@pytest.mark.slow
+def test_on_a_terminal_rights_are_shown_and_taken_by_number(clawhive, file):
+    status, shown = on_a_terminal(clawhive, ["a\n", "2\n"])
+    assert status == 0
+    assert f"  2  fs.write:{file}\n" in shown
+    (grant,) = clawhive("grants", "list", "--json").json["grants"]
+    assert grant["capability"] == f"fs.write:{file}"
+
+
+@pytest.fixture
+def editor(clawhive):
+    """Return an editor that replaces a text in the file it is given, another one each time."""
+
+    def make(*pairs):
+        script = clawhive.home / "editor.py"
+        script.write_text(
+            "import sys, pathlib\n"
+            f"count = pathlib.Path({str(clawhive.home / 'times')!r})\n"
+            "times = len(count.read_text()) if count.exists() else 0\n"
+            "count.write_text('x' * (times + 1))\n"
+            f"old, new = {list(pairs)!r}[times]\n"
+            "file = pathlib.Path(sys.argv[1])\n"
+            "text = file.read_text('utf-8')\n"
+            "assert old in text, text\n"
+            "new is None or file.write_text(text.replace(old, new), 'utf-8')\n"
+        )
+        return f"{sys.executable} {script}"
+
+    return make
+
+
+@pytest.mark.slow
+def test_on_a_terminal_the_call_is_edited_and_shown_again(clawhive, file, editor):
+    there, back = ("one\\n2", "one\\nZWEI"), ("one\\nZWEI", "one\\n2")
+    command = editor(there, back, there)
+    status, shown = on_a_terminal(clawhive, ["e\n", "e\n", "e\n", "y\n"], editor=command)
+    assert status == 0, shown
+    assert re.findall("Approve, as (edited|asked)", shown) == ["edited", "asked", "edited"]
+    assert "-two\n+ZWEI\n" in shown
+    assert file.read_text("utf-8") == "one\nZWEI\nthree\n"
+
+
+@pytest.mark.slow
+def test_an_edit_that_cannot_be_used_is_edited_again_from_where_it_was(clawhive, file, editor):
+    clawhive(*EDIT)
+    command = editor(
+        ('"path": "a.md",', '"path": "a.md"'), ('"path": "a.md"\n', '"path": "a.md",\n')
+    )
+    words = ("approvals", "approve", "last", "--edit")
+    status, shown = on_a_terminal(clawhive, ["y\n"], *words, editor=command)
+    assert status == 0, shown
+    assert "this is no JSON" in shown
+    assert "approved: edit.apply" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pairs", "typed", "said"),
+    [
+        ([("two", None)], [], "without saving"),
+        ([('"path"', "path")], ["n\n"], "nothing was answered"),
+    ],
+)
+def test_who_gives_the_edit_up_has_answered_nothing(clawhive, file, editor, pairs, typed, said):
+    clawhive(*EDIT)
+    words = ("approvals", "approve", "last", "--edit")
+    status, shown = on_a_terminal(clawhive, typed, *words, editor=editor(*pairs))
+    assert status == 2, shown
+    assert said in shown
+    assert clawhive("approvals", "list", "--json").json["approvals"][0]["state"] == "pending"
+
+
+@pytest.mark.slow
+def test_an_editor_that_fails_or_is_closed_leaves_the_question_open(clawhive, file, editor):
+    status, shown = on_a_terminal(clawhive, ["e\n", "y\n"], editor="false")
+    assert (status, file.read_text("utf-8")) == (0, "one\n2\nthree\n"), shown
+    file.write_text(TEXT, "utf-8")
+    command = editor(("two", None))
+    status, shown = on_a_terminal(clawhive, ["e\n", "n\n"], editor=command)
+    assert (status, file.read_text("utf-8")) == (1, TEXT), shown
+
+
+@pytest.mark.slow
+def test_with_json_nothing_prompts_even_on_a_terminal(clawhive, file):
+    status, shown = on_a_terminal(clawhive, [], *EDIT, "--json")
+    assert status == 3
+    assert "waiting_approval" in shown

@@ -54,6 +54,7 @@ def test_a_run_of_a_tool_call_is_this_object(clawhive):
                     "invocations": [
                         {
                             "approval_required": False,
+                            "asked_input_preview": None,
                             "approval_result": None,
                             "capability_level": "L0",
                             "decision": "allow",

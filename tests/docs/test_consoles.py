@@ -1,5 +1,6 @@
 """Every console block of the pages is typed, and shows what the page shows."""
 
+import asyncio
 import sqlite3
 
 import pytest
@@ -95,6 +96,22 @@ def test_a_right_is_given_as_the_page_says(terminal):
             file.write_text(each.text, "utf-8")
         elif each.language == "console":
             terminal.run(each)
+
+
+def test_a_call_is_approved_as_the_page_says(terminal):
+    page = "docs/how-to/approvals.md"
+    for each in consoles(page):
+        terminal.run(each)
+    names = {}
+    exec(block(page, "python"), names)
+    asyncio.run(names["change"]())
+    assert terminal.project.joinpath("page.md").read_text("utf-8") == "all new\n"
+
+
+def test_the_question_on_a_terminal_is_the_one_that_the_page_shows():
+    from clawhive_core.cli.asking import _CHOICES
+
+    assert block("docs/how-to/approvals.md", "text").strip() == _CHOICES.strip()
 
 
 @pytest.mark.promise("P-024")

@@ -15,7 +15,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy import approvals, ledger
+from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.approvals import ApprovalBook
 from tests.harness import House, echo, grant
 
@@ -28,14 +28,14 @@ class AskingHouse(House):
     def __init__(self, folder):
         super().__init__(folder)
         self.log.close()
-        rooms = (ledger, approvals)
+        rooms = (ledger, approval_rows)
         kinds = {kind for room in rooms for kind in room.PROJECTIONS}
         merged = {
             kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
             for kind in kinds
         }
         self.log = EventLog.open(folder / "hive.db", [room.SCHEMA for room in rooms], merged)
-        self.book = ApprovalBook(self.log)
+        self.book = ApprovalBook(self.log, folder / "user", {"workspace": str(folder)})
         self.wiring.log, self.wiring.redact = self.log, self.log.redactor.add
         self.wiring.approvals = Approvals(self.book)
 

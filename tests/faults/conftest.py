@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess
@@ -30,6 +31,39 @@ class Done:
 
 
 @dataclass
+class Terminal:
+    """A process on a terminal, and what it has shown there."""
+
+    process: subprocess.Popen
+    end: int
+    shown: str = ""
+
+    def until(self, text):
+        """Read on until a text is shown."""
+        start = len(self.shown)
+        while text not in self.shown[start:]:
+            assert self._more(), f"it ended without showing {text!r}: {self.shown}"
+
+    def type(self, text):
+        os.write(self.end, text.encode())
+
+    def close(self):
+        """Read the rest, wait, and return the process's exit code."""
+        while self._more():
+            pass
+        os.close(self.end)
+        return self.process.wait(PATIENCE)
+
+    def _more(self):
+        try:
+            part = os.read(self.end, 4096)
+        except OSError:  # nobody has the other end any more
+            return False
+        self.shown += part.decode().replace("\r\n", "\n")
+        return bool(part)
+
+
+@dataclass
 class Processes:
     """Starts `clawhive`, or a program on it, as a process in a project of its own."""
 
@@ -47,9 +81,7 @@ class Processes:
             [sys.executable, "-u", "-c", code, *map(str, words)],
             cwd=self.root,
             env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **more,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
         )
         self.started.append(process)
         return process
@@ -60,6 +92,15 @@ class Processes:
 
     def __call__(self, *words, **more):
         return self.end(self.start(*words, **more))
+
+    def on_terminal(self, *words):
+        """Start `clawhive` with a terminal of its own."""
+        ours, its = pty.openpty()
+        try:
+            process = self.start(*words, stdin=its, stdout=its, stderr=its)
+        finally:
+            os.close(its)
+        return Terminal(process, ours)
 
     def snippet(self, code, *more, **options):
         return self.start(

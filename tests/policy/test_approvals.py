@@ -7,9 +7,8 @@ import pytest
 from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
-from clawhive_core.policy import approvals, ledger
-from clawhive_core.policy.approvals import ApprovalBook, consume, expiry, held
-from tests.harness import grant
+from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy.approvals import ApprovalBook, consume, expiry
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {
@@ -23,14 +22,14 @@ IDS = {
 
 @pytest.fixture
 def book(tmp_path):
-    rooms = (ledger, approvals)
+    rooms = (ledger, approval_rows)
     kinds = {kind for room in rooms for kind in room.PROJECTIONS}
     merged = {
         kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
         for kind in kinds
     }
     log = EventLog.open(tmp_path / "hive.db", [room.SCHEMA for room in rooms], merged)
-    yield ApprovalBook(log)
+    yield ApprovalBook(log, tmp_path / "user", {"workspace": "/w"})
     log.close()
 
 
@@ -149,7 +148,7 @@ def test_an_answer_is_kept_with_who_gave_it(book, answer, state):
 
 @pytest.mark.parametrize(
     ("answer", "scope"),
-    [("perhaps", "once"), ("approve", "always"), ("approve", ""), ("perhaps", "always")],
+    [("perhaps", "once"), ("approve", "ever"), ("approve", ""), ("perhaps", "always")],
 )
 def test_an_unknown_answer_or_scope_changes_nothing(book, answer, scope):
     ask(book)
@@ -183,26 +182,20 @@ def test_a_wider_scope_is_refused_for_a_denial_and_for_an_unsafe_tool(
 def test_a_wider_scope_gives_exactly_the_capabilities_that_were_shown(book, risk, scope, scope_id):
     ask(book, risk=risk, requested_capabilities=["fs.read:/w/a", "fs.write:/w/a"])
     assert book.resolve("a1", "approve", by="user:ana", scope=scope).state == "approved"
-    given = held(book.log, scope, scope_id)
+    given = book.standing(book.find("a1"))
     assert [each.capability for each in given] == ["fs.read:/w/a", "fs.write:/w/a"]
-    assert {(each.subject, each.issuer, each.scope_id) for each in given} == {
-        ("agent:default", "approval", scope_id)
+    assert {(each.subject, each.issuer, each.scope, each.scope_id) for each in given} == {
+        ("agent:default", "approval", scope, scope_id)
     }
-    other = {"task": "session", "session": "task"}[scope]
-    assert held(book.log, other, scope_id) == []
+    assert rows(book, "DISTINCT scope, scope_id", "grants") == [(scope, scope_id)]
 
 
-def test_the_grants_that_are_held_are_those_that_neither_ended_nor_expired(book):
-    given = [
-        grant("fs.read:/a", grant_id="g1", expires_at=LONG_AGO),
-        grant("fs.read:/b", grant_id="g2", expires_at=FAR),
-        grant("fs.read:/c", grant_id="g3"),
-        grant("fs.read:/d", grant_id="g4"),
-    ]
-    book.log.append_now(ledger.issued(given))
-    book.log.append_now(Event("grant.revoked", {"grant_id": "g4", "reason": None}))
-    assert held(book.log, "task", "task_1") == given[1:3]
-    assert held(book.log, "task", "task_2") == []
+def test_of_the_grants_of_an_answer_those_count_that_nobody_ended(book):
+    ask(book, requested_capabilities=["fs.read:/w/a", "fs.write:/w/a"])
+    book.resolve("a1", "approve", by="user:ana", scope="task")
+    first, second = book.standing(book.find("a1"))
+    book.log.append_now(Event("grant.revoked", {"grant_id": first.grant_id, "reason": None}))
+    assert book.standing(book.find("a1")) == [second]
 
 
 def test_the_second_answer_is_refused_and_the_first_stays(book):
@@ -235,7 +228,7 @@ def test_an_answer_that_expires_on_its_way_is_refused_in_its_own_transaction(
     """The look before finds it alive; the compare inside of the transaction does not."""
     ask(book, expires_at=expiry())
     moments = iter(["2000-01-01T00:00:00.000000Z"])
-    monkeypatch.setattr(approvals, "now", lambda: next(moments, FAR))
+    monkeypatch.setattr("clawhive_core.policy.approvals.now", lambda: next(moments, FAR))
     with pytest.raises(RunError, match="the approval expired") as caught:
         book.resolve("a1", answer, by="user:ana")
     assert caught.value.code == "already_resolved"

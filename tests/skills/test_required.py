@@ -22,7 +22,7 @@ from clawhive_core.skills.skill_set import Entry
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo
 
-KNOWN = KnownTools(frozenset({"web.search", "web.fetch", "shell_exec"}))
+KNOWN = KnownTools(frozenset({"web.search", "web.fetch", "shell_exec", "file.read", "file.search"}))
 HERE = Place("skills/x.yaml", 1, 1)
 
 
@@ -206,7 +206,13 @@ async def test_what_manifests_list_is_what_a_start_finds(place):
     async with Hive.open(place.root, env=place.env) as hive:
         catalog = hive.catalog.current
         listed = listed_tools(place.config(), open_plugins(place.config(), place.env))
-        assert listed == KnownTools(frozenset({*catalog.tools, *catalog.aliases}))
+        names = {
+            name
+            for tool in catalog
+            if not tool.meta.provider_id.startswith("skill_")
+            for name in (tool.meta.name, *tool.meta.aliases)
+        }
+        assert listed == KnownTools(frozenset(names))
 
 
 def test_configured_tools_and_aliases_are_listed(place):

@@ -33,6 +33,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
     level="L0",
     risk="safe",
     effects={"path": "fs.read"},
+    idempotent=True,
     category="files",
     keywords=("change", "replace", "patch", "diff", "modify"),
     examples=({"path": "README.md", "find": "colour", "replace": "color"},),
@@ -44,6 +45,7 @@ def edit_propose(
     find: str | None = None,
     replace: str | None = None,
     patch: str | None = None,
+    content: str | None = None,
 ) -> ToolResult:
     """Propose a change of a text file; nothing is written.
 
@@ -53,19 +55,23 @@ def edit_propose(
         find: The text to replace; it must occur exactly once.
         replace: What stands there afterwards.
         patch: A unified diff of this file, instead of find and replace.
+        content: The whole new text, instead of find and replace.
     """
     before = ctx.workspace.read_text(path, limit=MAX_BYTES)
-    if patch is not None and find is None and replace is None:
-        after = _patched(before, patch, path)
-    elif find and replace is not None and patch is None:
-        after = _replaced(before, find, replace, path)
-    else:
+    ways = (find is not None or replace is not None, patch is not None, content is not None)
+    if sum(ways) != 1 or (ways[0] and (not find or replace is None)):
         raise ToolError(
-            "give find and replace, or patch",
+            "give find and replace, or patch, or content",
             code="invalid_input",
             place="/find",
             fix='{"path": "...", "find": "...", "replace": "..."}',
         )
+    if patch is not None:
+        after = _patched(before, patch, path)
+    elif content is not None:
+        after = _bounded(content, path)
+    else:
+        after = _replaced(before, str(find), str(replace), path)
     if after == before:
         raise ToolError(f"the change leaves {path} as it is", code="nothing_to_do", place=path)
     diff = _diff(path, before, after)
@@ -146,17 +152,22 @@ def file_write(path: str, text: str, ctx: InvokeContext) -> ToolResult:
         text: Its new content.
         ctx: The call.
     """
-    data = text.encode("utf-8")
-    if len(data) > MAX_BYTES:
+    data = _bounded(text, path).encode("utf-8")
+    ctx.workspace.write_bytes(path, data)
+    facts = {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    return ToolResult(ctx.tool_call_id, f"wrote {path}", structured=facts)
+
+
+def _bounded(text: str, path: str) -> str:
+    size = len(text.encode("utf-8"))
+    if size > MAX_BYTES:
         raise ToolError(
-            f"{len(data)} bytes are more than {MAX_BYTES}",
+            f"{size} bytes are more than {MAX_BYTES}",
             code="too_large",
             place=path,
             fix="write less, or several files",
         )
-    ctx.workspace.write_bytes(path, data)
-    facts = {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    return ToolResult(ctx.tool_call_id, f"wrote {path}", structured=facts)
+    return text
 
 
 def _confirmed(path: str, proposal: dict[str, Any]) -> str:

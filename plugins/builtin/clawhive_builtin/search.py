@@ -81,6 +81,7 @@ class _Report:
     risk="safe",
     effects={"path": "fs.read:{}/**"},
     aliases=("file_search",),
+    idempotent=True,
     category="files",
     keywords=("grep", "find", "text", "regex", "lines", "code"),
     examples=(

@@ -37,6 +37,16 @@ def test_a_proposal_is_a_diff_and_writes_nothing(call, file):
     assert file.read_text("utf-8") == TEXT
 
 
+def test_the_whole_new_text_can_be_proposed(call, file):
+    proposal = propose(call, content="all new\n")
+    assert proposal["content"] == "all new\n"
+    assert "-one\n-two\n-three\n+all new\n" in proposal["diff"]
+    assert propose(call, content="")["content"] == ""
+    assert refused(edit_propose, "a.md", call, content=TEXT).code == "nothing_to_do"
+    large = "x" * (edit.MAX_BYTES + 1)
+    assert refused(edit_propose, "a.md", call, content=large).code == "too_large"
+
+
 def test_what_was_proposed_is_written_once_and_exactly(call, file):
     proposal = propose(call, find="two", replace="2")
     result = edit_apply("a.md", proposal, call)
@@ -54,6 +64,8 @@ def test_what_was_proposed_is_written_once_and_exactly(call, file):
         ({"find": "two", "replace": "two"}, "nothing_to_do"),
         ({"find": "", "replace": "x"}, "invalid_input"),
         ({"find": "two"}, "invalid_input"),
+        ({"find": "two", "replace": "2", "content": "x"}, "invalid_input"),
+        ({"content": "x", "patch": "@@ -1 +1 @@\n-one\n+1\n"}, "invalid_input"),
         ({"replace": "two"}, "invalid_input"),
         ({}, "invalid_input"),
         ({"find": "two", "replace": "2", "patch": "@@ -1 +1 @@\n-one\n+1\n"}, "invalid_input"),

@@ -1,0 +1,52 @@
+"""Opening a project: its configuration, log and plugins, and closing all of it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol, TypeVar
+
+from clawhive_core.config.config import Config
+from clawhive_core.config.opening import open_config
+from clawhive_core.events.log import EventLog
+from clawhive_core.hive.project_log import open_log
+from clawhive_core.plugins.manager import PluginManager
+
+LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
+
+
+class Opened(Protocol):
+    """What works while a project is open."""
+
+    def working(self) -> AbstractAsyncContextManager[None]:
+        """Work until the end of the context, then close everything, the log too."""
+        ...
+
+
+T = TypeVar("T", bound=Opened)
+
+
+@asynccontextmanager
+async def opened(
+    kind: Callable[[Config, EventLog, PluginManager, Mapping[str, str]], T],
+    path: str | os.PathLike[str] | None,
+    flags: Mapping[str, Any],
+    env: Mapping[str, str],
+    plugins: LoadPlugins,
+) -> AsyncGenerator[T]:
+    """Open a project, give what `kind` makes of it, and close it.
+
+    Raises:
+        ConfigError: The configuration cannot be used.
+        StorageError: `.clawhive/hive.db` cannot be opened.
+    """
+    config = open_config(path, flags, env)
+    log = open_log(config)
+    try:
+        hive = kind(config, log, plugins(config, env), env)
+    except BaseException:
+        log.close()
+        raise
+    async with hive.working():
+        yield hive
