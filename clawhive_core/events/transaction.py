@@ -35,29 +35,30 @@ class Transaction:
         start: What the first row of all follows.
     """
 
-    __slots__ = ("_blobs", "_connection", "_tip", "_written", "rows")
+    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "rows")
 
     def __init__(self, connection: sqlite3.Connection, start: Place) -> None:
         connection.execute(BEGIN)
         tip = connection.execute(TIP).fetchone()
         self.rows: list[StoredRow] = []
         self._connection = connection
-        self._tip = start if tip is None else Place(*tip)
+        self._seq, self._hash = start if tip is None else tip
         self._blobs: list[Body] = []
         self._written = 0
 
     def add(self, item: Append) -> list[StoredRow]:
         """Give an append's rows their place and return them; `write` inserts them."""
         first = len(self.rows)
-        seq, prev = self._tip
+        seq, prev = self._seq, self._hash
         for row in item.rows:
-            self._blobs += row.blobs
+            if row.blobs:
+                self._blobs += row.blobs
             seq += 1
             digest = link(seq, row.inner, prev)
             self.rows.append((seq, *row.columns, prev, digest))
             item.seqs.append(seq)
             prev = digest
-        self._tip = Place(seq, prev)
+        self._seq, self._hash = seq, prev
         return self.rows[first:]
 
     def write(self) -> None:
@@ -72,16 +73,16 @@ class Transaction:
         """Insert what was added, and mark the place to which `undo` returns."""
         self.write()
         self._connection.execute("SAVEPOINT append")
-        return self._tip
+        return Place(self._seq, self._hash)
 
     def undo(self, place: Place) -> None:
         """Take back what was added and done since the savepoint."""
         self._connection.execute("ROLLBACK TO append")
         self._connection.execute("RELEASE append")
         self._blobs = []
-        del self.rows[len(self.rows) - (self._tip.seq - place.seq) :]
+        self.rows = [row for row in self.rows if row[0] <= place.seq]
         self._written = len(self.rows)
-        self._tip = place
+        self._seq, self._hash = place
 
     def release(self) -> None:
         """Keep what was done since the savepoint."""
