@@ -41,10 +41,10 @@ assert printed.getvalue().strip()
 """
 
 
-def loaded_by(code, folder):
+def loaded_by(code, folder, heavy=HEAVY):
     """Run code in a fresh interpreter and return the heavy modules that it brought in."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM.format(code=code, heavy=HEAVY)],
+        [sys.executable, "-I", "-c", PROGRAM.format(code=code, heavy=heavy)],
         capture_output=True,
         check=False,
         cwd=folder,
@@ -70,6 +70,11 @@ def test_importing_brings_nothing_heavy(module, tmp_path):
 )
 def test_a_light_command_brings_nothing_heavy(arguments, tmp_path):
     assert loaded_by(MAIN.format(arguments=arguments), tmp_path) == []
+
+
+def test_help_finds_plugins_without_what_describes_them(tmp_path):
+    heavy = ["pathlib", "clawhive_core.plugins.discovery", "clawhive_core.config.config"]
+    assert loaded_by(MAIN.format(arguments=["--help"]), tmp_path, heavy) == []
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import os
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clawhive_core.errors import UnknownId
 
 if TYPE_CHECKING:
     import asyncio
+    from pathlib import Path
 
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clawhive_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROJECT_FILE = "clawhive.toml"
 _MARKS = (PROJECT_FILE, ".clawhive", ".git")
@@ -21,13 +24,25 @@ def find_root(start: Path, explicit: Path | None = None) -> Path:
     Raises:
         ConfigError: `explicit` is no existing folder.
     """
+    from pathlib import Path
+
     if explicit is not None:
         return _explicit(start / explicit)
-    here = Path(os.path.realpath(start))
-    for folder in (here, *here.parents):
-        if any(os.path.lexists(folder / mark) for mark in _MARKS):
-            return folder
-    return here
+    return Path(nearest_root(os.fspath(start)))
+
+
+def nearest_root(start: str) -> str:
+    """Return the nearest folder at or above `start` that marks a project, else `start` itself.
+
+    Help passes here, so it does without pathlib.
+    """
+    here = folder = os.path.realpath(start)
+    while not any(os.path.lexists(os.path.join(folder, mark)) for mark in _MARKS):  # noqa: PTH118 - see above
+        above = os.path.dirname(folder)  # noqa: PTH120 - see above
+        if above == folder:
+            return here
+        folder = above
+    return folder
 
 
 def _explicit(path: Path) -> Path:
@@ -38,32 +53,44 @@ def _explicit(path: Path) -> Path:
             place="--root",
             fix="name a folder that exists, or create it first",
         )
-    return Path(os.path.realpath(folder))
+    return type(path)(os.path.realpath(folder))
 
 
 def user_dir(env: Mapping[str, str]) -> Path:
     """Return the user's own directory, `$XDG_CONFIG_HOME/clawhive` or `~/.config/clawhive`.
 
     As the XDG Base Directory Specification 0.8 says, a relative `XDG_CONFIG_HOME` is ignored.
+
+    Raises:
+        ConfigError: The home directory is unknown.
     """
-    base = Path(env.get("XDG_CONFIG_HOME", ""))
-    if base.is_absolute():
-        return base / "clawhive"
-    return _home(env) / ".config" / "clawhive"
+    from pathlib import Path
+
+    return Path(user_folder(env))
 
 
-def _home(env: Mapping[str, str]) -> Path:
-    home = Path(env.get("HOME", ""))
-    if home.is_absolute():
+def user_folder(env: Mapping[str, str]) -> str:
+    """Return `user_dir` as text.
+
+    Raises:
+        ConfigError: The home directory is unknown.
+    """
+    base = env.get("XDG_CONFIG_HOME", "")
+    return f"{base if os.path.isabs(base) else f'{_home(env)}/.config'}/clawhive"  # noqa: PTH117 - help does without pathlib
+
+
+def _home(env: Mapping[str, str]) -> str:
+    home = env.get("HOME", "")
+    if os.path.isabs(home):  # noqa: PTH117 - help does without pathlib
         return home
-    try:
-        return Path.home()
-    except RuntimeError as error:
-        raise ConfigError(
-            "the home directory is unknown",
-            place="HOME",
-            fix="set HOME or XDG_CONFIG_HOME to an absolute path",
-        ) from error
+    home = os.path.expanduser("~")  # noqa: PTH111 - help does without pathlib
+    if os.path.isabs(home):  # noqa: PTH117 - help does without pathlib
+        return home
+    raise ConfigError(
+        "the home directory is unknown",
+        place="HOME",
+        fix="set HOME or XDG_CONFIG_HOME to an absolute path",
+    )
 
 
 def shown_path(path: Path, cwd: Path | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from clawhive_core.plugins.discovery import installed_packages, package_folder
+from clawhive_core.plugins.entry_points import head, installed_packages, location
 
 MANIFEST = "clawhive-plugin.toml"
 _MARK = b"[[commands]]"
@@ -49,13 +49,7 @@ def _manifest(package: str, info: str) -> bytes:
 
     An installed package lies beside its metadata; only an editable one must be looked for.
     """
-    beside = f"{os.path.dirname(info)}/{package}/{MANIFEST}"  # noqa: PTH120 - pathlib is half the cost of this scan
-    try:
-        with open(beside, "rb") as file:  # noqa: PTH123 - see above
-            return file.read()
-    except OSError:
-        folder = package_folder(package)
-    try:
-        return b"" if folder is None else (folder / MANIFEST).read_bytes()
-    except OSError:
-        return b""
+    data = head(f"{os.path.dirname(info)}/{package}/{MANIFEST}", -1)  # noqa: PTH120 - pathlib is half the cost of this scan
+    if data is None and (folder := location(package)) is not None:
+        data = head(f"{folder}/{MANIFEST}", -1)
+    return data or b""

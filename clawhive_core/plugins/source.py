@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError, UnknownId
-from clawhive_core.plugins.discovery import GROUP, DiscoveredPlugin, discover, package_folder
+from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
+from clawhive_core.plugins.entry_points import GROUP
 
 
 def find_plugins(target: str) -> tuple[list[DiscoveredPlugin], Path | None]:

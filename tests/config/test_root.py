@@ -58,6 +58,12 @@ def test_the_users_directory_follows_the_xdg_specification(env, folder):
     assert user_dir(env) == Path(folder)
 
 
+def test_a_users_directory_that_cannot_be_found_is_an_error(monkeypatch):
+    monkeypatch.setenv("HOME", "relative")
+    with pytest.raises(ConfigError, match="home directory is unknown"):
+        user_dir({})
+
+
 def test_the_users_directory_is_found_without_home():
     assert user_dir({}).parts[-2:] == (".config", "clawhive")
 
