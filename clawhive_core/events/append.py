@@ -19,7 +19,17 @@ Within = Callable[[sqlite3.Connection], None]
 class Append:
     """Rows in; sequence numbers or an error out; and whoever waits for them."""
 
-    __slots__ = ("_done", "_future", "error", "loop", "rows", "seqs", "sync", "within")
+    __slots__ = (
+        "_done",
+        "_future",
+        "error",
+        "is_posted",
+        "loop",
+        "rows",
+        "seqs",
+        "sync",
+        "within",
+    )
 
     def __init__(
         self, rows: Sequence[Row] = (), *, sync: bool = False, within: Within | None = None
@@ -29,6 +39,8 @@ class Append:
         self.within = within
         self.seqs: list[int] = []
         self.error: BaseException | None = None
+        self.is_posted = False
+        """Whether nobody waits for it."""
         self.loop: AbstractEventLoop | None = None
         self._future: Future[None] | None = None
         self._done: threading.Lock | None = None
@@ -46,14 +58,19 @@ class Append:
         return self._done
 
     @property
-    def is_posted(self) -> bool:
-        """Whether nobody waits for it."""
-        return self._future is None and self._done is None
-
-    @property
     def is_flush(self) -> bool:
         """Whether it writes nothing and only waits for what was queued before it."""
         return not self.rows and self.within is None
+
+    @property
+    def size(self) -> int:
+        """About the bytes that it adds to the file."""
+        size = 0
+        for row in self.rows:
+            size += len(row.inner)
+            for blob in row.blobs:
+                size += len(blob.data)
+        return size
 
     def release(self) -> None:
         """Wake a blocking caller."""

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from clawhive_core.events.append import Append
 from clawhive_core.events.chain import INSERT, TIP, link
 from clawhive_core.events.rows import Body
-
-BEGIN = "BEGIN IMMEDIATE"
+from clawhive_core.storage.database import begin
 
 StoredRow = tuple[Any, ...]
 """A row as `events` holds it, in the order of `chain.COLUMNS`."""
@@ -33,32 +32,38 @@ class Transaction:
     Args:
         connection: The writing connection.
         start: What the first row of all follows.
+        patience: How long to wait for another process's write, in seconds.
+
+    Raises:
+        sqlite3.OperationalError: As `begin`.
     """
 
-    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "rows")
+    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "bytes", "rows")
 
-    def __init__(self, connection: sqlite3.Connection, start: Place) -> None:
-        connection.execute(BEGIN)
+    def __init__(self, connection: sqlite3.Connection, start: Place, patience: float) -> None:
+        begin(connection, patience)
         tip = connection.execute(TIP).fetchone()
         self.rows: list[StoredRow] = []
         self._connection = connection
         self._seq, self._hash = start if tip is None else tip
         self._blobs: list[Body] = []
         self._written = 0
+        self.bytes = 0
+        """About how much was added."""
 
     def add(self, item: Append) -> list[StoredRow]:
         """Give an append's rows their place and return them; `write` inserts them."""
         first = len(self.rows)
         seq, prev = self._seq, self._hash
         for row in item.rows:
-            if row.blobs:
-                self._blobs += row.blobs
+            self._blobs += row.blobs
             seq += 1
             digest = link(seq, row.inner, prev)
             self.rows.append((seq, *row.columns, prev, digest))
             item.seqs.append(seq)
             prev = digest
         self._seq, self._hash = seq, prev
+        self.bytes += item.size
         return self.rows[first:]
 
     def write(self) -> None:

@@ -15,7 +15,7 @@ from clawhive_core.events.append import Append, wake
 from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.database import undo
+from clawhive_core.storage.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
 from clawhive_core.storage.faults import storage_error
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ Listener = Callable[[list[StoredEvent]], None]
 
 BACKLOG = 100_000
 """How many appends may wait; beyond it posting is refused."""
+
+_PAGE = 4096
+_FRAMES = 4
+"""About how many pages a commit changes besides those that its rows fill."""
+
+_FEW = 16
+_LITTLE = 64 * 1024
+"""What `commit_here` commits at most: appends, and the bytes of each."""
 
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
@@ -52,6 +60,8 @@ class Writer:
         self._queue: deque[Append] = deque()
         self._bell: SimpleQueue[str] = SimpleQueue()
         self._gate = threading.Lock()
+        self._turn = threading.Lock()
+        self._pages = 0
         self._lingering = False
         self._rung = False
         self._waiting = 0
@@ -62,6 +72,9 @@ class Writer:
         self._lost_is_known = False
         self._synced = False
         self._listeners: tuple[Listener, ...] = ()
+        # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._thread = threading.Thread(target=self._run, name="clawhive-log", daemon=True)
         self._thread.start()
 
@@ -90,6 +103,51 @@ class Writer:
             self._rung = True
             self._bell.put("now")
 
+    def commit_here(self, item: Append) -> bool:
+        """Commit an append, and what was queued before it, in the calling thread.
+
+        It does so only where nothing must be waited for: the disk, another writer, or code that
+        belongs into the writer's thread. Else it does nothing and returns False.
+
+        Raises:
+            LogWriteFailed: As for `submit`.
+        """
+        if not self._is_light(item) or len(self._queue) > _FEW or self._listeners:
+            return False
+        if self._pages >= CHECKPOINT_PAGES or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            with self._gate:
+                self._refuse_if_unusable()
+            return self._commit_at_once(item)
+        finally:
+            self._turn.release()
+
+    def _commit_at_once(self, item: Append) -> bool:
+        queued = self._take()
+        batch = [*queued, item]
+        if not all(map(self._is_light, queued)):
+            self._queue.extendleft(reversed(queued))
+            return False
+        try:
+            self._commit(batch, patience=0)
+        except BaseException as error:
+            if is_busy(error) and not self._connection.in_transaction:
+                self._queue.extendleft(reversed(queued))
+                return False
+            self._fail(batch, error)
+            if not isinstance(error, Exception):  # Ctrl-C, which this thread may get
+                wake(queued)
+                raise
+        wake(queued)
+        return True
+
+    def _is_light(self, item: Append) -> bool:
+        """Whether all that an append needs is a little work and no disk."""
+        if item.sync or item.within is not None or not item.rows or item.size > _LITTLE:
+            return False
+        return not self._has_projections(item)
+
     def post(self, item: Append) -> None:
         """Queue an append that nobody waits for; it is committed with the next batch.
 
@@ -100,6 +158,7 @@ class Writer:
             self._refuse_if_unusable()
             if len(self._queue) >= BACKLOG:
                 raise self._unusable(f"{BACKLOG} appends wait to be written", "Append and wait")
+            item.is_posted = True
             self._queue.append(item)
         if not (self._lingering or self._rung):
             self._lingering = True
@@ -127,7 +186,8 @@ class Writer:
         self._bell.put("now")
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        self._connection.close()
+        with self._turn:
+            self._connection.close()
         if self._lost is not None and not self._lost_is_known:
             raise self._again(self._lost)
 
@@ -153,16 +213,24 @@ class Writer:
         return failure
 
     def _run(self) -> None:
-        while True:
+        going = True
+        while going:
             self._wait()
-            self._lingering = self._rung = False
-            closing = self._closing
-            batch = self._take()
-            self._lingering = bool(batch)
-            if batch:
-                self._process(batch)
-            elif closing:
-                return
+            with self._turn:
+                going = self._next()
+
+    def _next(self) -> bool:
+        """Commit what is queued; return whether there may be more."""
+        self._lingering = self._rung = False
+        closing = self._closing
+        batch = self._take()
+        self._crowded, self._waiting = self._waiting > 1, 0
+        self._lingering = bool(batch)
+        if batch:
+            self._process(batch)
+        if self._pages >= CHECKPOINT_PAGES:
+            self._checkpoint()
+        return bool(batch) or not closing
 
     def _wait(self) -> None:
         """Return when something is to be committed; after a commit, look again by itself.
@@ -182,7 +250,6 @@ class Writer:
         batch: list[Append] = []
         while self._queue:
             batch.append(self._queue.popleft())
-        self._crowded, self._waiting = self._waiting > 1, 0
         return batch
 
     def _process(self, batch: list[Append]) -> None:
@@ -191,7 +258,7 @@ class Writer:
         news: list[StoredRow] = []
         try:
             if writes:
-                news = self._commit(writes)
+                news = self._commit(writes, BUSY_SECONDS)
         except BaseException as error:  # noqa: BLE001 - every waiter must hear of it and the thread must live
             self._fail(writes, error)
         wake(writes)
@@ -202,19 +269,28 @@ class Writer:
                 item.error = None if self._lost is None else self._again(self._lost)
             wake(flushes)
 
-    def _commit(self, batch: list[Append]) -> list[StoredRow]:
+    def _commit(self, batch: list[Append], patience: float) -> list[StoredRow]:
         """Commit a batch in one transaction and return its rows as stored."""
         if self._lost is not None:
             raise self._again(self._lost)
         if self._path.stat().st_ino != self._inode:
             raise OSError("the file was replaced while it was open")
         self._use_sync(wanted=any(item.sync for item in batch))
-        transaction = Transaction(self._connection, self._start)
+        transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
             self._apply(item, transaction)
         transaction.commit()
+        self._pages += _FRAMES + transaction.bytes // _PAGE
         self._report_lost_posts(batch)
         return transaction.rows
+
+    def _checkpoint(self) -> None:
+        """Move the write-ahead log's pages into the file, as far as no reader needs them there."""
+        try:
+            _, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error:  # nothing is lost: the next one may succeed
+            pages = moved = 0
+        self._pages = max(0, pages - moved)
 
     def _use_sync(self, *, wanted: bool) -> None:
         if wanted != self._synced:

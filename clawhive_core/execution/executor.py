@@ -62,6 +62,7 @@ class Executor:
         self._wiring = wiring
         self._limits = limits or ExecutorLimits()
         self._validators = Validators()
+        self._running = 0
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Run one call.
@@ -74,10 +75,14 @@ class Executor:
             NeedHumanApproval: A person must answer elsewhere: this call, which is recorded as asked
                 for, or one of its tool's own, for which it is parked.
         """
-        outcome = await self._attempt(call, scope)
-        while isinstance(outcome, Parked):
-            outcome = await self._attempt(call, await self._answered(outcome))
-        return outcome
+        self._running += 1
+        try:
+            outcome = await self._attempt(call, scope)
+            while isinstance(outcome, Parked):
+                outcome = await self._attempt(call, await self._answered(outcome))
+            return outcome
+        finally:
+            self._running -= 1
 
     async def _attempt(self, call: ToolCall, scope: CallScope) -> Outcome | Parked:
         """Take one call through the stages."""
@@ -237,7 +242,9 @@ class Executor:
         log, approval_id = self._wiring.log, pending.approval_id
         sync = pending.leaves_the_run
         if approval_id is None or approval_id == pending.scope.approved:
-            await log.append(pending.started(), sync=sync)
+            # A call that nothing runs beside, but those that it is nested in, needs no company.
+            alone = self._running == pending.scope.depth + 1
+            await log.append(pending.started(), sync=sync, alone=alone)
             return
         events = (pending.consumed(approval_id), pending.started())
         await log.append(*events, sync=sync, within=consume(approval_id))

@@ -16,14 +16,19 @@ from clawhive_core.storage.schema import RoomSchema, is_current, migrate
 BUSY_SECONDS = 30.0
 """How long a connection waits for another one's write before it gives up."""
 
+_SHORTEST_PAUSE = 0.001
+_LONGEST_PAUSE = 0.05
+
+CHECKPOINT_PAGES = 4000
+"""How long the write-ahead log gets before its pages go into the file; each time syncs the disk."""
+
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
     # Without it `INSERT OR REPLACE` would delete rows behind the back of DELETE triggers.
     "PRAGMA recursive_triggers = ON",
     "PRAGMA temp_store = MEMORY",
-    # A checkpoint syncs the disk; a larger one syncs it less often.
-    "PRAGMA wal_autocheckpoint = 4000",
+    f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}",
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -64,6 +69,35 @@ def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]
     except BaseException:
         undo(connection)
         raise
+
+
+def begin(connection: sqlite3.Connection, patience: float) -> None:
+    """Begin a transaction in which nobody else can write.
+
+    Args:
+        connection: One whose own `busy_timeout` is 0.
+        patience: How long to wait for another connection's write, in seconds.
+
+    Raises:
+        sqlite3.OperationalError: Somebody still writes (`is_busy`), or it cannot begin at all.
+    """
+    give_up, pause = time.monotonic() + patience, _SHORTEST_PAUSE
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() + pause > give_up:
+                raise
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        else:
+            return
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether an error only says that somebody else has the file at this moment."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def undo(connection: sqlite3.Connection) -> None:
@@ -126,8 +160,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
         except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            if not busy or time.monotonic() > give_up:
+            if not is_busy(error) or time.monotonic() > give_up:
                 raise
             time.sleep(0.005)
 

@@ -1,0 +1,227 @@
+"""Appends of a caller that nobody runs beside: committed where they are made, if nothing waits."""
+
+import asyncio
+import os
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+
+from clawhive_core.audit.verify import verify
+from clawhive_core.errors import LogWriteFailed
+from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.schema import RoomSchema
+
+COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (n INTEGER);",))
+
+
+def count(connection, _):
+    connection.execute("INSERT INTO counters VALUES (1)")
+
+
+async def is_committed_here(log, *events, **options):
+    """Append, and return whether that only gave others their turn instead of waiting."""
+    coroutine = log.append(*events, alone=True, **options)
+    try:
+        return coroutine.send(None) is None
+    finally:
+        coroutine.close()
+
+
+def kinds(log):
+    return [stored.event.kind for stored in log.events()]
+
+
+async def test_a_lone_append_is_committed_by_its_caller_behind_what_was_posted(log, path, tmp_path):
+    log.post(Event("a", {}))
+    assert await is_committed_here(log, Event("b", {}), Event("c", {"output": Blob("x" * 600)}))
+    assert kinds(log) == ["a", "b", "c"]
+    assert await log.append(Event("d", {}), alone=True) == [4]
+    assert log.load(list(log.events())[2].event.body["output"]) == "x" * 600
+    log.close()
+    assert verify(path, tmp_path / "user").ok
+
+
+async def test_a_lone_caller_gives_others_their_turn_and_hears_that_it_is_cancelled(log):
+    turns = []
+
+    async def other():
+        turns.append("other")
+        task.cancel()
+
+    async def lone():
+        await log.append(Event("a", {}), alone=True)
+        turns.append("never")
+
+    task = asyncio.ensure_future(lone())
+    await asyncio.gather(task, other(), return_exceptions=True)
+    assert (turns, kinds(log)) == (["other"], ["a"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"sync": True}, {"within": lambda _: None}], ids=["sync", "within"]
+)
+async def test_what_waits_for_the_disk_or_runs_foreign_code_is_left_to_the_writer(log, options):
+    assert not await is_committed_here(log, Event("a", {}), **options)
+    await log.flush()
+    assert kinds(log) == ["a"]
+
+
+async def test_much_is_left_to_the_writer(log):
+    assert not await is_committed_here(log, Event("a", {"output": Blob("x" * 100_000)}))
+    assert not await is_committed_here(log, Event("b", {"text": "x" * 100_000}))
+    await log.flush()
+    for number in range(20):
+        log.post(Event("c", {"n": number}))
+    assert not await is_committed_here(log, Event("d", {}))
+    await log.flush()
+    assert kinds(log) == ["a", "b", *["c"] * 20, "d"]
+
+
+async def test_projections_are_left_to_the_writer_also_those_of_what_was_posted(open_log):
+    log = open_log((COUNTERS,), {"counted": (count,)})
+    assert not await is_committed_here(log, Event("counted", {}))
+    await log.flush()
+    log.post(Event("counted", {}))
+    assert not await is_committed_here(log, Event("a", {}))
+    await log.flush()
+    assert kinds(log) == ["counted", "counted", "a"]
+    assert len(log.read("SELECT * FROM counters")) == 2
+
+
+async def test_listeners_are_told_by_the_writer_also_of_lone_appends(log):
+    threads = []
+    stop = log.listen(lambda _: threads.append(threading.get_ident()))
+    await log.append(Event("a", {}), alone=True)
+    await log.flush()
+    assert threads
+    assert threading.get_ident() not in threads
+    stop()
+    with log._writer._turn:  # what woke us may still be at work
+        pass
+    assert await is_committed_here(log, Event("b", {}))
+
+
+async def test_a_lone_append_waits_for_another_process_without_stopping_the_loop(log, path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        log.post(Event("a", {}))
+        waiting = asyncio.ensure_future(log.append(Event("b", {}), alone=True))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        other.execute("ROLLBACK")
+    assert await waiting == [2]
+    assert kinds(log) == ["a", "b"]
+
+
+async def test_a_file_that_stays_locked_fails_the_append_after_some_time(log, path, monkeypatch):
+    monkeypatch.setattr("clawhive_core.events.writer.BUSY_SECONDS", 0.02)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LogWriteFailed, match="locked by another process"):
+            await log.append(Event("lost", {}), alone=True)
+    assert await log.append(Event("after", {}), alone=True) == [1]
+
+
+async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
+    entered, release = threading.Event(), threading.Event()
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    gate = asyncio.ensure_future(log.append(Event("gate", {}), within=hold))
+    await asyncio.to_thread(entered.wait, 30)
+    assert not await is_committed_here(log, Event("a", {}))
+    release.set()
+    await gate
+    await log.flush()
+    assert kinds(log) == ["gate", "a"]
+
+
+@pytest.mark.parametrize("posted", [True, False])
+async def test_a_lone_append_that_fails_says_so_and_a_lost_post_stops_the_log(log, path, posted):
+    moved = path.with_name("moved.db")
+    path.rename(moved)
+    if posted:
+        log.post(Event("lost", {}))
+    with pytest.raises(LogWriteFailed, match="cannot be opened"):
+        await log.append(Event("lost", {}), alone=True)
+    moved.rename(path)
+    if posted:
+        with pytest.raises(LogWriteFailed, match="cannot be opened"):
+            await log.append(Event("after", {}), alone=True)
+    else:
+        assert await log.append(Event("after", {}), alone=True) == [1]
+
+
+async def test_a_closed_log_refuses_a_lone_append(log):
+    log.close()
+    with pytest.raises(LogWriteFailed, match="closed"):
+        await log.append(Event("a", {}), alone=True)
+
+
+async def test_an_interrupt_within_the_commit_reaches_the_caller(log, monkeypatch):
+    class Interrupted(type(log.path)):
+        def stat(self, **_):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(log._writer, "_path", Interrupted(log.path))
+    with pytest.raises(KeyboardInterrupt):
+        await log.append(Event("a", {}), alone=True)
+    monkeypatch.undo()
+    assert await log.append(Event("b", {}), alone=True) == [1]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_the_write_ahead_log_is_emptied_again_and_again(log, path, monkeypatch, alone):
+    monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 40)
+    sizes = set()
+    for number in range(300):
+        await log.append(Event("a", {"n": number, "text": "x" * 3000}), alone=alone)
+        sizes.add(path.with_name("hive.db-wal").stat().st_size)
+    assert max(sizes) < 100 * 4096
+
+
+async def test_a_reader_that_holds_the_write_ahead_log_stops_nothing(log, path, monkeypatch):
+    monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 10)
+    await log.append(Event("a", {}), alone=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchone()
+        for number in range(50):
+            await log.append(Event("a", {"n": number}), alone=True)
+    assert len(kinds(log)) == 51
+
+
+def test_a_crowd_whose_loop_ends_before_its_turn_loses_nothing(log):
+    async def crowd():
+        await asyncio.gather(*(log.append(Event("a", {})) for _ in range(5)))
+
+    async def leave(loop):
+        tasks = [loop.create_task(log.append(Event("b", {}))) for _ in range(3)]
+        await asyncio.sleep(0)
+        return tasks
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(crowd())
+    left = loop.run_until_complete(leave(loop))
+    log.append_now(Event("c", {}))
+    assert kinds(log) == [*["a"] * 5, *["b"] * 3, "c"]
+    loop.run_until_complete(asyncio.gather(*left))
+    loop.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_refused_instead_of_writing_with_its_parents_connection(log):
+    child = os.fork()
+    if child == 0:
+        try:
+            asyncio.run(log.append(Event("a", {}), alone=True))
+        except LogWriteFailed:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
