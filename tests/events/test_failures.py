@@ -114,6 +114,35 @@ def test_a_post_whose_projection_raises_is_a_lost_post(open_log):
         log.append_now(Event("a", {}), within=lambda _: None) and log.append_now(Event("b", {}))
 
 
+async def test_what_waits_behind_a_lost_post_is_refused_too(open_log):
+    entered, release = threading.Event(), threading.Event()
+
+    def fail(connection, stored):
+        entered.set()
+        release.wait(30)
+        raise ZeroDivisionError
+
+    log = open_log((), {"bad": (fail,)})
+    log.append_now(Event("before", {}))
+    log.post(Event("bad", {}))
+    refused = []
+
+    async def append():
+        try:
+            await log.append(Event("behind", {}))
+        except LogWriteFailed as error:
+            refused.append(error.message)
+
+    await anyio.to_thread.run_sync(entered.wait, 30)
+    async with anyio.create_task_group() as group:
+        group.start_soon(append)
+        await anyio.lowlevel.checkpoint()
+        release.set()
+    assert len(refused) == 1
+    assert "ZeroDivisionError" in refused[0]
+    assert kinds(log) == ["before"]
+
+
 def test_a_database_that_became_read_only_fails_the_append(log):
     log.append_now(Event("before", {}))
     log.append_now(within=lambda c: c.execute("PRAGMA query_only = ON") and None)
@@ -138,8 +167,10 @@ def test_a_file_that_was_deleted_or_replaced_is_noticed(log, path, replacement):
 @pytest.mark.parametrize("statement", ["ROLLBACK", "COMMIT"])
 def test_a_within_that_ends_the_transaction_keeps_nothing(log, path, tmp_path, statement):
     log.append_now(Event("before", {}))
-    with pytest.raises(LogWriteFailed, match="ended its transaction"):
+    with pytest.raises(LogWriteFailed, match="ended its transaction") as caught:
         log.append_now(Event("lost", {}), within=lambda c: c.execute(statement) and None)
+    assert caught.value.fix == "Leave BEGIN, COMMIT and ROLLBACK to the log."
+    assert "LogWriteFailed" not in caught.value.message
     assert log.append_now(Event("after", {})) == [2]
     assert kinds(log) == ["before", "after"]
     assert_whole(path, tmp_path)

@@ -62,6 +62,19 @@ def test_append_now_works_without_an_event_loop(log):
     assert_chain(log)
 
 
+def test_only_what_must_survive_a_power_cut_waits_for_the_disk(log):
+    seen = []
+
+    def look(connection):
+        seen.append(connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    wanted = [False, True, True, False, False, True]
+    for sync in wanted:
+        log.append_now(Event("a", {}), sync=sync, within=look)
+    normal, full = 1, 2
+    assert seen == [full if sync else normal for sync in wanted]
+
+
 async def test_posted_events_are_committed_in_order_before_a_later_append(log):
     log.post(Event("a", {}), Event("b", {}))
     log.post(Event("c", {}))

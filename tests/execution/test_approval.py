@@ -67,8 +67,12 @@ async def house(tmp_path):
 
 
 def code_of(outcome):
+    """Return a refusal's code and the approval's state; only a denial is taken to the user."""
     assert isinstance(outcome, Refusal), outcome
-    return outcome.error, outcome.next.get("state")
+    state = outcome.next.get("state")
+    if outcome.error == "approval_denied":
+        assert outcome.next["action"] == ("ask_user" if state == "denied" else "propose_again")
+    return outcome.error, state
 
 
 async def test_a_call_is_asked_for_once_and_made_once(house):
