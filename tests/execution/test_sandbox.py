@@ -158,6 +158,14 @@ async def test_output_that_is_not_utf_8_is_replaced_and_huge_output_is_cut_and_f
     assert (await box.do("collect_outputs")).artifacts[1].bytes == 1 << 20
 
 
+async def test_output_of_plain_text_is_shown_whole_far_beyond_what_escaped_text_may_take(box):
+    said = b"line of plain text\n" * 100_000
+    result = await box.run(lambda _: SandboxOutcome(0, said, b"\0" * (1 << 18)))
+    assert result.structured["stdout"] == said.decode()
+    assert result.structured["stderr"] == "\0" * (1 << 18)
+    assert result.structured["truncated"] == []
+
+
 @pytest.mark.parametrize("name", ["py", "python3", "python"])
 async def test_other_names_of_a_program_mean_the_same(box, name):
     await box.do("exec", command=[name, "-c", "1"])
