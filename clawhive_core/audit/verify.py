@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
 from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
-from clawhive_core.events.rows import is_reference
+from clawhive_core.events.references import references
 from clawhive_core.events.schema import TRIGGERS
 from clawhive_core.storage.database import open_database
 from clawhive_core.storage.faults import storage_error
@@ -228,8 +227,8 @@ class _Check:
             self._found("broken_link", seq, f"row {seq} does not follow the row before it")
         if row_hash(row) != row[_HASH]:
             self._found("altered", seq, f"row {seq} is not as it was written")
-        elif isinstance(body, str) and '"$blob"' in body:
-            for sha256 in _references(json.loads(body)):
+        elif isinstance(body, str):
+            for sha256 in references(body):
                 self._check_blob(seq, sha256)
         checkpoint = self._genuine.get(seq)
         if checkpoint is not None and checkpoint.hash != row[_HASH]:
@@ -271,15 +270,3 @@ class _Check:
             self._notes.append(
                 f"somebody removed what refuses changes: {', '.join(sorted(missing))}"
             )
-
-
-def _references(value: Any) -> Iterator[str]:
-    """Yield the digests of the blobs that a body refers to; `$value` holds none."""
-    if isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _references(item)
-    elif is_reference(value):
-        yield str(value["$blob"])
-    elif isinstance(value, dict) and "$value" not in value:
-        for item in cast("dict[str, Any]", value).values():
-            yield from _references(item)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from clawhive_core.cli.output import print_json
 from clawhive_core.cli.settings import Settings, run_async
+
+if TYPE_CHECKING:
+    from clawhive_core.audit.query import EventFilter
+    from clawhive_core.events.log import EventLog
+    from clawhive_core.model.events import StoredEvent
 
 INTERRUPTED = 130
 
@@ -23,32 +31,23 @@ def command() -> None:
 @click.pass_obj
 def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl: bool) -> int:
     """Print the log's last events."""
-    from shutil import get_terminal_size
-
     from clawhive_core.audit.tail import follow as following
-    from clawhive_core.audit.tail import line, tail
-    from clawhive_core.model.canonical import canonical_text
-    from clawhive_core.model.events import StoredEvent
+    from clawhive_core.audit.tail import tail
     from clawhive_core.runs.view import find_run
 
     if run is None and not settings.has_log():
         return 0
     log = settings.log()
     run_id = None if run is None else find_run(log, run)
-    width = max(80, get_terminal_size((160, 24)).columns)
-
-    def show(stored: StoredEvent) -> None:
-        row = {"schema": "event/1", **stored.to_dict()} if jsonl else None
-        click.echo(line(stored, width) if row is None else canonical_text(row))
 
     async def all_of_it() -> None:
         last = 0
         for stored in tail(log, count, run_id=run_id):
-            show(stored)
+            _print_event(stored, jsonl=jsonl)
             last = stored.seq
         if follow:
             async for stored in following(log, since=last, run_id=run_id):
-                show(stored)
+                _print_event(stored, jsonl=jsonl)
 
     try:
         run_async(all_of_it())
@@ -57,6 +56,46 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
     finally:
         log.close()
     return 0
+
+
+@command.command(epilog="Example: clawhive audit query --run last --decision deny")
+@click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
+@click.option("--trace", metavar="TRACE", help="Of this trace, written likewise.")
+@click.option("--task", metavar="TASK", help="Of this task, written likewise.")
+@click.option("--step", metavar="STEP", help="Of this step; with --run, without the run's id.")
+@click.option("--tool", metavar="TOOL", help="Of this tool, by its whole name.")
+@click.option("--decision", type=click.Choice(["allow", "ask", "deny"]), help="So decided.")
+@click.option("--principal", metavar="P", help="Of who acted, such as agent:default.")
+@click.option("--kind", metavar="KIND", help="Of this kind; `approval` stands for all of them.")
+@click.option("--status", metavar="STATUS", help="With this status, such as refused.")
+@click.option("--since", metavar="TIME", help="From then on: a time, a day, or 2h ago.")
+@click.option("--until", metavar="TIME", help="Before then.")
+@click.option("--text", metavar="TEXT", help="With this text in previews or bodies, in any case.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--jsonl", is_flag=True, help="Print one JSON object a line.")
+@click.pass_obj
+def query(settings: Settings, *, limit: int, as_json: bool, jsonl: bool, **wanted: Any) -> None:
+    """Find events. Several options must all hold; times without an offset are UTC."""
+    from clawhive_core.audit.query import Found
+    from clawhive_core.audit.query import query as find
+    from clawhive_core.cli.output import note
+
+    found, given = Found((), truncated=False), _storable(wanted)
+    moments = _moments(given)
+    if settings.has_log() or any(given[name] for name in ("run", "trace", "task", "step")):
+        log = settings.log()
+        try:
+            found = find(log, _filter(log, given, moments), limit)
+        finally:
+            log.close()
+    if as_json:
+        print_json(found.to_dict())
+        return
+    for stored in found.events:
+        _print_event(stored, jsonl=jsonl)
+    if found.truncated:
+        note(f"these are the newest {limit}; there are older ones: --limit N, --until TIME")
 
 
 @command.command(epilog="Example: clawhive audit verify --json")
@@ -73,3 +112,46 @@ def verify(settings: Settings, *, as_json: bool) -> int:
     else:
         click.echo("\n".join(report.lines()))
     return 0 if report.ok else 1
+
+
+def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
+    from shutil import get_terminal_size
+
+    from clawhive_core.audit.tail import line
+    from clawhive_core.model.canonical import canonical_text
+
+    if jsonl:
+        click.echo(canonical_text({"schema": "event/1", **stored.to_dict()}))
+    else:
+        click.echo(line(stored, max(80, get_terminal_size((160, 24)).columns)))
+
+
+def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options without what no text in a database can hold, such as half a character."""
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in wanted.items()
+    }
+
+
+def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the moments of `--since` and `--until`."""
+    from datetime import UTC, datetime
+
+    from clawhive_core.cli.moments import moment
+
+    now = datetime.now(UTC)
+    return {
+        name: None if given[name] is None else moment(given[name], f"--{name}", now)
+        for name in ("since", "until")
+    }
+
+
+def _filter(
+    log: EventLog, given: Mapping[str, Any], moments: Mapping[str, str | None]
+) -> EventFilter:
+    from clawhive_core.audit.query import EventFilter, find_ids
+
+    ids = find_ids(log, {f"{name}_id": given[name] for name in ("run", "trace", "task", "step")})
+    rest = ("tool", "decision", "principal", "kind", "status", "text")
+    return EventFilter(**ids, **moments, **{name: given[name] for name in rest})

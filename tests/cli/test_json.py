@@ -13,6 +13,7 @@ NAMES = (
     *("check", "skill", "skills", "skills-new"),
     *("tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-explain"),
+    "audit-query",
 )
 
 
@@ -77,6 +78,10 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("explain", "denied"), "explanation"),
         (("explain", "CH0101"), "explanation"),
         (("audit", "verify"), "audit-verify"),
+        (("audit", "query"), "audit-query"),
+        (("audit", "query", "--run", "last", "--decision", "deny"), "audit-query"),
+        (("audit", "query", "--run", "none"), "error"),
+        (("audit", "query", "--since", "some day"), "error"),
         (("plugins", "new", "hello"), "plugins-new"),
         (("grants", "list"), "grants"),
         (("grants", "issue", "fs.write:${workspace}/**", "--always"), "grants"),
