@@ -114,6 +114,35 @@ def verify(settings: Settings, *, as_json: bool) -> int:
     return 0 if report.ok else 1
 
 
+@command.command(epilog="Example: clawhive audit rebuild --check")
+@click.option("--check", is_flag=True, help="Only compare; exit 1 at a difference.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
+    """Make the tables of runs, grants and approvals anew from the log; print how they differed."""
+    import os
+
+    from clawhive_core.config.trust import refuse_inside_run
+    from clawhive_core.hive.project_log import check_tables, rebuild_tables
+
+    if not check:
+        refuse_inside_run(os.environ, "the log's tables")
+    log = settings.log()
+    try:
+        found = check_tables(log) if check else rebuild_tables(log)
+    finally:
+        log.close()
+    if as_json:
+        rows = [each.to_dict() for each in found]
+        print_json({"schema": "audit-rebuild/1", "rebuilt": not check, "differences": rows})
+    for each in () if as_json else found:
+        click.echo(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
+    if not as_json:
+        done = "differ from the log" if check else "differed and were made anew"
+        click.echo(f"tables that {done}: {len(found)}" if found else "the tables are what the log says")
+    return 1 if check and found else 0
+
+
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from shutil import get_terminal_size
 

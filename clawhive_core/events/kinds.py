@@ -21,6 +21,8 @@ GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
+TABLES_REBUILT = "tables.rebuilt"
+BODIES_PRUNED = "bodies.pruned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,18 @@ _KINDS = (
         1,
         "a replay ended; status succeeded or failed",
         {"mode": "exact, model, tools or policy", "difference": "the first difference, or null"},
+    ),
+    Kind(
+        TABLES_REBUILT,
+        1,
+        "tables that differed from the log were made anew from it",
+        {"differences": "[{table, missing, extra}]: rows that lacked, and that were too many"},
+    ),
+    Kind(
+        BODIES_PRUNED,
+        1,
+        "old bodies were removed; their digests stay",
+        {"before": "the moment before which they ended", "bodies": "how many", "bytes": "how much"},
     ),
 )
 

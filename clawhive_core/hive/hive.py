@@ -29,7 +29,7 @@ from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.hive.contributed import Contributed
-from clawhive_core.hive.project_log import follow, open_log
+from clawhive_core.hive.project_log import follow, open_founded
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -119,7 +119,8 @@ class Hive:
 
         Raises:
             ConfigError: (on entering) the configuration cannot be used.
-            StorageError: (on entering) `.clawhive/hive.db` cannot be opened.
+            StorageError: (on entering) `.clawhive/hive.db` cannot be opened; `forged_rights`: a
+                table of it gives a right that the log does not.
         """
         environment = dict(os.environ if env is None else env)
         return _opened(cls, path, flags or {}, environment, plugins or open_plugins)
@@ -320,7 +321,7 @@ async def _opened(
     plugins: LoadPlugins,
 ) -> AsyncGenerator[Hive]:
     config = open_config(path, flags, env)
-    log = open_log(config)
+    log = open_founded(config)
     try:
         hive = kind(config, log, plugins(config, env), env)
     except BaseException:

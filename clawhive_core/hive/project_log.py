@@ -9,22 +9,72 @@ from typing import Any
 import anyio
 
 from clawhive_core.config.config import Config
+from clawhive_core.events.founded import require_founded
+from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
-from clawhive_core.model.events import StoredEvent
+from clawhive_core.events.rebuild import Difference, compare, rebuild
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approvals, ledger
 from clawhive_core.runs import schema as runs_schema
 
 SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approvals.SCHEMA)
+_PROJECTIONS = (runs_schema.PROJECTIONS, ledger.PROJECTIONS, approvals.PROJECTIONS)
+_TABLES = ("runs", "grants", "approvals")
+"""What the projections write, and nothing else does."""
 
 
 def open_log(config: Config) -> EventLog:
-    """Open a project's log with the tables of every room."""
+    """Open a project's log with the tables of every room, to look at it."""
+    return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, _merged())
+
+
+def open_founded(config: Config) -> EventLog:
+    """Open a project's log to work with it.
+
+    Raises:
+        StorageError: `forged_rights`: a table gives a right that the log does not.
+    """
+    log = open_log(config)
+    try:
+        require_founded(log, ledger.STANDING, approvals.STANDING)
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def check_tables(log: EventLog) -> tuple[Difference, ...]:
+    """Return how the tables of all rooms differ from a replay of the log; nothing is changed.
+
+    Raises:
+        StorageError: The log cannot be read, or a row of it cannot be applied.
+    """
+    return compare(log, _merged(), _TABLES)
+
+
+def rebuild_tables(log: EventLog) -> tuple[Difference, ...]:
+    """Make the tables of all rooms anew from the log, and record it where they differed.
+
+    Returns:
+        How they differed.
+
+    Raises:
+        StorageError: As for `check_tables`, or it cannot be written; nothing was changed.
+    """
+    found = rebuild(log, _merged(), _TABLES)
+    if found:
+        body = {"differences": [each.to_dict() for each in found]}
+        log.append_now(Event(TABLES_REBUILT, body, principal=str(LOCAL_USER)), sync=True)
+    return found
+
+
+def _merged() -> Projections:
     projections: dict[str, Any] = {}
-    for room in (runs_schema.PROJECTIONS, ledger.PROJECTIONS, approvals.PROJECTIONS):
+    for room in _PROJECTIONS:
         for kind, applied in room.items():
             projections[kind] = (*projections.get(kind, ()), *applied)
-    merged: Projections = projections
-    return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, merged)
+    return projections
 
 
 async def follow(log: EventLog, since: int = 0) -> AsyncGenerator[StoredEvent]:

@@ -10,12 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from clawhive_core.errors import RunError, UnknownId, UsageError
+from clawhive_core.events.founded import Standing, require_founded, require_founded_in
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
+from clawhive_core.policy.ledger import STANDING as GRANTS
 from clawhive_core.policy.ledger import issued
 from clawhive_core.storage.schema import RoomSchema
 
@@ -117,6 +119,18 @@ PROJECTIONS: Projections = {
     "run.end": (_on_run_end,),
 }
 
+_OPEN = "state IN ('pending', 'approved')"
+_KINDS = ", ".join(f"'{kind}'" for kind in PROJECTIONS)
+STANDING = Standing(
+    "approvals",
+    "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
+    " capabilities, expires_at",
+    _OPEN,
+    f"run_id IN (SELECT run_id FROM approvals WHERE {_OPEN}) AND kind IN ({_KINDS})",  # noqa: S608 - constants
+    PROJECTIONS,
+)
+"""The approvals that can still be answered or used."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalBook:
@@ -193,7 +207,9 @@ class ApprovalBook:
             UnknownId: No such approval.
             UsageError: An unknown answer, or a wider scope for a denial or an unsafe tool.
             RunError: `already_resolved`: somebody was quicker, or it expired.
+            StorageError: `forged_rights`: what is shown is not what the log says.
         """
+        require_founded(self.log, STANDING)
         self.expire()
         approval = self.find(approval_id)
         if answer not in {"approve", "deny"} or scope not in {"once", "task", "session"}:
@@ -298,9 +314,11 @@ def consume(approval_id: str) -> Callable[[sqlite3.Connection], None]:
 
     Raises:
         RunError: (when it runs) `already_resolved`: it is not approved any more.
+        StorageError: (when it runs) `forged_rights`: no event of the log approved it.
     """
 
     def take(connection: sqlite3.Connection) -> None:
+        require_founded_in(connection, STANDING)
         row = connection.execute(
             "SELECT state FROM approvals WHERE approval_id = ?", (approval_id,)
         ).fetchone()
@@ -315,7 +333,12 @@ def consume(approval_id: str) -> Callable[[sqlite3.Connection], None]:
 
 
 def held(log: EventLog, scope: Literal["task", "session"], scope_id: str) -> list[CapabilityGrant]:
-    """Return the grants of a task or session that have not ended or expired, oldest first."""
+    """Return the grants of a task or session that have not ended or expired, oldest first.
+
+    Raises:
+        StorageError: `forged_rights`: the log gives fewer.
+    """
+    require_founded(log, GRANTS)
     rows = log.read(
         "SELECT * FROM grants WHERE scope = ? AND scope_id = ? AND ended_at IS NULL"
         " AND (expires_at IS NULL OR expires_at > ?) ORDER BY rowid",

@@ -13,7 +13,7 @@ NAMES = (
     *("check", "skill", "skills", "skills-new"),
     *("tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-explain"),
-    "audit-query",
+    *("audit-query", "audit-rebuild"),
 )
 
 
@@ -82,6 +82,8 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("audit", "query", "--run", "last", "--decision", "deny"), "audit-query"),
         (("audit", "query", "--run", "none"), "error"),
         (("audit", "query", "--since", "some day"), "error"),
+        (("audit", "rebuild"), "audit-rebuild"),
+        (("audit", "rebuild", "--check"), "audit-rebuild"),
         (("plugins", "new", "hello"), "plugins-new"),
         (("grants", "list"), "grants"),
         (("grants", "issue", "fs.write:${workspace}/**", "--always"), "grants"),
