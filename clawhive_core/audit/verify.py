@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any
 
 from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
 from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
+from clawhive_core.events.kinds import BODIES_PRUNED
 from clawhive_core.events.references import references
 from clawhive_core.events.schema import TRIGGERS
 from clawhive_core.storage.database import open_database
@@ -21,6 +23,7 @@ from clawhive_core.storage.schema import database_id
 MOST_PROBLEMS = 100
 """After this many problems the check stops: the log is broken, and the first ones say where."""
 
+_TS, _KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 _BODY, _PREV, _HASH = COLUMNS.index("body"), COLUMNS.index("prev"), COLUMNS.index("hash")
 
 
@@ -85,7 +88,13 @@ class VerifyReport:
         verdict = f"{found} {'problem' if found == 1 else 'problems'}" if found else "ok"
         head = f"{self.rows} {'row' if self.rows == 1 else 'rows'}, {verdict}"
         said = [f"{problem.code}: {problem.message}" for problem in self.problems]
-        return [head, *said, *self._window(), *self.notes]
+        return [head, *said, *self._window(), *self._pruned(), *self.notes]
+
+    def _pruned(self) -> list[str]:
+        if not self.pruned:
+            return []
+        bodies = "body was" if self.pruned == 1 else "bodies were"
+        return [f"{self.pruned} {bodies} pruned: only the digests are left"]
 
     def _window(self) -> list[str]:
         if not self.window_rows:
@@ -142,12 +151,16 @@ class _Check:
         self._rows = 0
         self._last_seq = 0
         self._blobs: set[str] = set()
-        self._pruned = 0
+        self._tombstones: set[str] = set()
+        self._youngest: tuple[str, int] = ("", 0)
+        """When the youngest row was written that refers to a tombstone, and which one it is."""
+        self._pruned_before = ""
 
     def report(self) -> VerifyReport:
         self._read_checkpoints()
         self._scan()
         self._check_tail()
+        self._check_tombstones()
         self._check_triggers()
         return VerifyReport(
             database_id=self._own_id,
@@ -155,7 +168,7 @@ class _Check:
             problems=tuple(self._problems),
             checkpoint_seq=max(self._genuine, default=None),
             last_seq=self._last_seq,
-            pruned=self._pruned,
+            pruned=len(self._tombstones),
             notes=tuple(self._notes),
         )
 
@@ -229,7 +242,9 @@ class _Check:
             self._found("altered", seq, f"row {seq} is not as it was written")
         elif isinstance(body, str):
             for sha256 in references(body):
-                self._check_blob(seq, sha256)
+                self._check_blob(seq, row[_TS], sha256)
+            if row[_KIND] == BODIES_PRUNED:
+                self._pruned_before = max(self._pruned_before, json.loads(body)["before"])
         checkpoint = self._genuine.get(seq)
         if checkpoint is not None and checkpoint.hash != row[_HASH]:
             self._found(
@@ -238,7 +253,9 @@ class _Check:
                 f"row {seq} is not the one that was signed at {checkpoint.ts}",
             )
 
-    def _check_blob(self, seq: int, sha256: str) -> None:
+    def _check_blob(self, seq: int, ts: str, sha256: str) -> None:
+        if sha256 in self._tombstones:
+            self._youngest = max(self._youngest, (ts, seq))
         if sha256 in self._blobs:
             return
         self._blobs.add(sha256)
@@ -247,10 +264,20 @@ class _Check:
         if row is None:
             self._found("missing_body", seq, f"a body of row {seq} ({sha256[:12]}) is gone")
         elif row[0] is None:
-            self._pruned += 1
+            self._tombstones.add(sha256)
+            self._youngest = max(self._youngest, (ts, seq))
         elif not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != sha256:
             self._found(
                 "altered_body", seq, f"a body of row {seq} ({sha256[:12]}) is not as it was written"
+            )
+
+    def _check_tombstones(self) -> None:
+        """A body may be gone only where the log says that so old ones were pruned."""
+        ts, seq = self._youngest
+        whole = len(self._problems) < MOST_PROBLEMS
+        if whole and self._tombstones and ts >= self._pruned_before:
+            self._found(
+                "missing_body", seq, f"a body of row {seq} is gone, and no prune took one so young"
             )
 
     def _check_tail(self) -> None:

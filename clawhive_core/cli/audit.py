@@ -139,8 +139,49 @@ def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
         click.echo(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
     if not as_json:
         done = "differ from the log" if check else "differed and were made anew"
-        click.echo(f"tables that {done}: {len(found)}" if found else "the tables are what the log says")
+        click.echo(
+            f"tables that {done}: {len(found)}" if found else "the tables are what the log says"
+        )
     return 1 if check and found else 0
+
+
+@command.command(epilog="Example: clawhive audit prune --before 90d --dry-run")
+@click.option("--before", metavar="TIME", required=True, help="A time, a day, or 90d ago.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--vacuum", is_flag=True, help="Give the space back to the disk; writers wait.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_json: bool) -> None:
+    """Remove bodies of runs that ended before TIME. Digests stay, and the log still verifies.
+
+    Such runs can be listed and shown, but not replayed.
+    """
+    import os
+
+    from clawhive_core.audit.prune import free_bytes
+    from clawhive_core.audit.prune import prune as remove
+    from clawhive_core.audit.prune import vacuum as write_anew
+    from clawhive_core.config.trust import refuse_inside_run
+
+    refuse_inside_run(os.environ, "the log's bodies")
+    moments = _moments({"before": before})
+    log = settings.log()
+    try:
+        done = remove(log, str(moments["before"]), dry_run=dry_run)
+        free = free_bytes(log)
+    finally:
+        log.close()
+    if vacuum and not dry_run:
+        write_anew(log.path)
+        free = 0
+    if as_json:
+        print_json({"schema": "audit-prune/1", **done.to_dict(), "free_bytes": free})
+        return
+    click.echo(f"{done.bodies} bodies, {done.bytes} bytes {'would go' if dry_run else 'pruned'}")
+    if done.waiting_runs:
+        click.echo(f"runs that have not ended keep theirs: {done.waiting_runs}")
+    if free and not dry_run:
+        click.echo(f"{free} bytes of the file are free for new rows; --vacuum gives them back")
 
 
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
@@ -164,7 +205,7 @@ def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the moments of `--since` and `--until`."""
+    """Return the moments that options name."""
     from datetime import UTC, datetime
 
     from clawhive_core.cli.moments import moment
@@ -172,7 +213,8 @@ def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
     now = datetime.now(UTC)
     return {
         name: None if given[name] is None else moment(given[name], f"--{name}", now)
-        for name in ("since", "until")
+        for name in ("since", "until", "before")
+        if name in given
     }
 
 

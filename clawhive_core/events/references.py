@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
+from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import is_reference
+
+_CHUNK = 500
 
 
 def references(body: str) -> Iterator[str]:
@@ -28,3 +31,20 @@ def _in_value(value: Any) -> Iterator[str]:
     elif isinstance(value, dict) and "$value" not in value:
         for item in cast("dict[str, Any]", value).values():
             yield from _in_value(item)
+
+
+def pruned_bodies(log: EventLog, run_id: str) -> int:
+    """Return how many of the bodies that a run's events refer to were pruned.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    sql = "SELECT body FROM events WHERE run_id = ? AND instr(body, '\"$blob\"')"
+    bodies = list({sha for row in log.read(sql, (run_id,)) for sha in references(row[0])})
+    pruned = 0
+    for start in range(0, len(bodies), _CHUNK):
+        chunk = bodies[start : start + _CHUNK]
+        places = ", ".join("?" * len(chunk))
+        sql = f"SELECT count(*) FROM blobs WHERE data IS NULL AND sha256 IN ({places})"  # noqa: S608 - question marks
+        pruned += log.read(sql, chunk)[0][0]
+    return pruned

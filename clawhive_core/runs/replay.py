@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -82,7 +83,7 @@ class Record:
         """Read a run's events.
 
         Raises:
-            NotReplayable: The log has no start of this run.
+            NotReplayable: The log has no start of this run, or bodies of it were pruned.
         """
         waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
         start: StoredEvent | None = None
@@ -101,6 +102,12 @@ class Record:
                 finished = finished or kind == "run.end"
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
+        if pruned := pruned_bodies(log, run_id):
+            raise NotReplayable(
+                f"{pruned} bodies of run {run_id} were pruned; only their digests are left",
+                place=run_id,
+                fix="`clawhive audit prune` removed them; `clawhive runs show RUN` shows the rest",
+            )
         calls = frozenset(step for step, kind in waiting if kind.startswith("invocation."))
         return cls(log, run_id, start, waiting, finished, calls, frozenset(asked))
 

@@ -277,13 +277,6 @@ def test_a_missing_and_an_altered_body_are_found_in_their_rows(path, user_dir, s
     ]
 
 
-def test_a_pruned_body_is_counted_and_no_problem(path, user_dir, signed):
-    attack(path, "UPDATE blobs SET data = NULL")
-    report = verify(path, user_dir)
-    assert report.ok
-    assert report.pruned == ROWS
-
-
 def test_a_value_that_imitates_a_reference_is_no_missing_body(path, user_dir):
     log = EventLog.open(path)
     imitation = {"$blob": "0" * 64, "bytes": 1, "type": "json"}
