@@ -128,16 +128,34 @@ def _whole(log: EventLog, column: str, text: str, run_id: str | None) -> str:
     raise UnknownId(f"`{text}` {said}", place=text, fix="clawhive audit tail --jsonl")
 
 
+def oldest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
+    """Yield the events that are there now and that a filter lets through, in order.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    last = log.read("SELECT coalesce(max(seq), 0) FROM events")[0][0]
+    yield from _pages(log, wanted, (0, last + 1), newest_first=False)
+
+
 def _newest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
+    yield from _pages(log, wanted, (0, 2**63 - 1), newest_first=True)
+
+
+def _pages(
+    log: EventLog, wanted: EventFilter, between: tuple[int, int], *, newest_first: bool
+) -> Iterator[StoredEvent]:
     """Yield what the filter lets through, a page at a time, so that nothing is held open."""
     facts = {name: getattr(wanted, name) for name in _CONDITIONS}
     chosen = [_CONDITIONS[name] for name, value in facts.items() if value is not None]
-    where = " AND ".join(["seq < :before", *chosen])
-    sql = f"{SELECT} WHERE {where} ORDER BY seq DESC LIMIT {_PAGE}"
+    where = " AND ".join(["seq > :after AND seq < :before", *chosen])
+    order = "DESC" if newest_first else "ASC"
+    sql = f"{SELECT} WHERE {where} ORDER BY seq {order} LIMIT {_PAGE}"
     search = None if wanted.text is None else TextSearch(log, wanted.text)
-    before = 2**63 - 1
-    while rows := log.read(sql, {**facts, "before": before}):
+    after, before = between
+    while rows := log.read(sql, {**facts, "after": after, "before": before}):
         for row in rows:
             if search is None or search.is_in(row["body"]):
                 yield stored(row)
-        before = rows[-1]["seq"]
+        last = rows[-1]["seq"]
+        after, before = (after, last) if newest_first else (last, before)

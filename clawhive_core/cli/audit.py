@@ -184,6 +184,48 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
         click.echo(f"{free} bytes of the file are free for new rows; --vacuum gives them back")
 
 
+@command.command(epilog="Example: clawhive audit export --format otel --run last --output run.json")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "otel", "ocsf"]),
+    default="jsonl",
+    show_default=True,
+    help="Events as they are; spans in OTLP/JSON; or events of OCSF.",
+)
+@click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
+@click.option("--since", metavar="TIME", help="From then on: a time, a day, or 2h ago.")
+@click.option("--until", metavar="TIME", help="Before then.")
+@click.option("--bodies", is_flag=True, help="With the values that are kept outside the rows.")
+@click.option("--output", metavar="F", help="A file; it appears whole. Without it: stdout.")
+@click.pass_obj
+def export(
+    settings: Settings, form: Any, output: str | None, *, bodies: bool, **given: Any
+) -> None:
+    """Write the log, or a part of it, for other systems, one JSON object a line.
+
+    With --format otel a line holds spans of one run; a time chooses the runs that began in it.
+    """
+    from pathlib import Path
+
+    from clawhive_core.audit.export import lines, write_file
+    from clawhive_core.audit.query import EventFilter, find_ids
+    from clawhive_core.cli.output import note
+
+    moments = _moments(given)
+    log = settings.log()
+    try:
+        run_id = find_ids(log, {"run_id": given["run"]})["run_id"]
+        content = lines(log, form, EventFilter(run_id=run_id, **moments), bodies=bodies)
+        if output is None:
+            for each in content:
+                click.echo(each)
+        else:
+            note(f"{write_file(Path(output), content)} lines in {output}")
+    finally:
+        log.close()
+
+
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from shutil import get_terminal_size
 

@@ -118,3 +118,18 @@ def test_a_query_without_a_log_finds_nothing_and_makes_none(clawhive):
     assert clawhive("audit", "query", "--json").json["events"] == []
     assert clawhive("audit", "query", "--run", "last").code == 2
     assert not (clawhive.root / ".clawhive").exists()
+
+
+def test_the_log_is_exported_to_stdout_and_to_a_file(clawhive, log):
+    rows = clawhive("audit", "export").out.splitlines()
+    assert [json.loads(row) for row in rows] == clawhive.events()
+    for form, key in (("jsonl", "schema"), ("ocsf", "class_uid"), ("otel", "resourceSpans")):
+        out = clawhive.root / f"out.{form}"
+        done = clawhive("audit", "export", "--format", form, "--run", "last", "--output", str(out))
+        assert (done.code, done.out) == (0, "")
+        lines = out.read_text("utf-8").splitlines()
+        assert f"{len(lines)} lines in" in done.err
+        assert all(key in json.loads(line) for line in lines)
+    assert clawhive("audit", "export", "--until", "2020-01-01").out == ""
+    assert clawhive("audit", "export", "--run", "none").code == 2
+    assert clawhive("audit", "export", "--output", "none/out").code == 2
