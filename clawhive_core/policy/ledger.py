@@ -24,7 +24,12 @@ SCHEMA = RoomSchema(
         CREATE INDEX grants_scope ON grants(scope, scope_id);
         CREATE VIEW v_grants AS SELECT * FROM grants;
         """,
-        "CREATE INDEX grants_standing ON grants(grant_id) WHERE ended_at IS NULL;",
+        """
+        CREATE INDEX grants_standing ON grants(grant_id) WHERE ended_at IS NULL;
+        DROP VIEW v_grants;
+        CREATE VIEW v_grants AS SELECT grant_id, capability, subject, scope, scope_id, issuer, mode,
+          expires_at, parent_grant, issued_at, ended_at FROM grants;
+        """,
     ),
 )
 
