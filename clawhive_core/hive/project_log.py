@@ -13,6 +13,7 @@ from clawhive_core.events.founded import require_founded
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rebuild import Difference, compare, rebuild
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approvals, ledger
@@ -26,7 +27,8 @@ _TABLES = ("runs", "grants", "approvals")
 
 def open_log(config: Config) -> EventLog:
     """Open a project's log with the tables of every room, to look at it."""
-    return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, _merged())
+    path = config.root / ".clawhive" / "hive.db"
+    return EventLog.open(path, SCHEMAS, _merged(), redactor=Redactor(by_form=True))
 
 
 def open_founded(config: Config) -> EventLog:
