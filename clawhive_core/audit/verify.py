@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,8 +119,6 @@ def verify(database: Path | str, checkpoints: Path | str | Checkpoints) -> Verif
     """
     path = Path(database)
     with closing(open_database(path, read_only=True)) as connection:
-        # Text that is no UTF-8 must fail its hash, not the reading.
-        connection.text_factory = _text
         try:
             connection.execute("BEGIN")
             own_id = database_id(connection)
@@ -221,7 +219,7 @@ class _Check:
 
     def _scan(self) -> None:
         tip = genesis(self._own_id)
-        for row in self._connection.execute(f"{SELECT} ORDER BY seq"):
+        for row in self._all_rows():
             if len(self._problems) >= MOST_PROBLEMS:
                 self._notes.append(f"stopped at row {row[0]}, after {MOST_PROBLEMS} problems")
                 return
@@ -229,6 +227,22 @@ class _Check:
             tip = row[_HASH]
             self._rows += 1
             self._last_seq = row[0]
+
+    def _all_rows(self) -> Iterator[Sequence[Any]]:
+        """Yield every row; text that is no UTF-8 must fail its hash, not the reading."""
+        last, careful = None, False
+        while True:
+            after = "" if last is None else f" WHERE seq > {int(last)}"
+            try:
+                for row in self._connection.execute(f"{SELECT}{after} ORDER BY seq"):
+                    yield row
+                    last = row[0]
+            except sqlite3.OperationalError:
+                if careful:
+                    raise
+                self._connection.text_factory, careful = _text, True
+            else:
+                return
 
     def _check_row(self, row: Sequence[Any], tip: str) -> None:
         seq, body = row[0], row[_BODY]
