@@ -56,6 +56,8 @@ class VerifyReport:
     """Bodies of which only the digest is left, by `audit prune`."""
     notes: tuple[str, ...] = ()
     """What is worth knowing and no problem."""
+    public_key: str | None = None
+    """The public key, in hexadecimal, that checkpoints are signed with now; None with HMAC."""
 
     @property
     def ok(self) -> bool:
@@ -78,6 +80,7 @@ class VerifyReport:
             "checkpoint_seq": self.checkpoint_seq,
             "window_rows": self.window_rows,
             "pruned": self.pruned,
+            "public_key": self.public_key,
             "problems": [problem.to_dict() for problem in self.problems],
             "notes": list(self.notes),
         }
@@ -88,7 +91,12 @@ class VerifyReport:
         verdict = f"{found} {'problem' if found == 1 else 'problems'}" if found else "ok"
         head = f"{self.rows} {'row' if self.rows == 1 else 'rows'}, {verdict}"
         said = [f"{problem.code}: {problem.message}" for problem in self.problems]
-        return [head, *said, *self._window(), *self._pruned(), *self.notes]
+        return [head, *said, *self._window(), *self._pruned(), *self._signed(), *self.notes]
+
+    def _signed(self) -> list[str]:
+        if self.public_key is None or self.checkpoint_seq is None:
+            return []
+        return [f"checkpoints up to row {self.checkpoint_seq}, public key {self.public_key}"]
 
     def _pruned(self) -> list[str]:
         if not self.pruned:
@@ -168,6 +176,7 @@ class _Check:
             last_seq=self._last_seq,
             pruned=len(self._tombstones),
             notes=tuple(self._notes),
+            public_key=self._checkpoints.public_key(),
         )
 
     def _found(self, code: str, seq: int | None, message: str) -> None:

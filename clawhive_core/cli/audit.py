@@ -226,6 +226,56 @@ def export(
         log.close()
 
 
+@command.group(epilog="Example: clawhive audit key show")
+def key() -> None:
+    """Show and replace the key that signs checkpoints."""
+
+
+@key.command(epilog="Example: clawhive audit key show --json")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, *, as_json: bool) -> None:
+    """Print the public key, for whoever checks the log elsewhere; made where there is none."""
+    _print_key(settings, as_json=as_json)
+
+
+@key.command(epilog="Example: clawhive audit key rotate")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def rotate(settings: Settings, *, as_json: bool) -> None:
+    """Replace the key. The old one signs the new one's id, and what it signed still verifies."""
+    import os
+
+    from clawhive_core.config.trust import refuse_inside_run
+
+    refuse_inside_run(os.environ, "the log's key")
+    _print_key(settings, rotated=True, as_json=as_json)
+
+
+def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> None:
+    from clawhive_core.audit.keys import Keys
+    from clawhive_core.storage.faults import storage_error
+
+    keys = Keys(settings.config().user_dir)
+    try:
+        if rotated:
+            keys.rotate()
+        key_id, public, retired = keys.key_id(), keys.public(), keys.retired()
+    except OSError as error:
+        raise storage_error(error, keys.path) from error
+    if as_json:
+        old = [
+            {"key": each.key, "public_key": each.public, "until": each.until, "next": each.next}
+            for each in retired
+        ]
+        facts = {"scheme": keys.scheme, "key": key_id, "public_key": public}
+        print_json({"schema": "audit-key/1", **facts, "path": str(keys.path), "retired": old})
+        return
+    click.echo(f"{keys.scheme} {key_id} {public or ''}".rstrip())
+    for each in retired:
+        click.echo(f"until {each.until} {each.key} {each.public}")
+
+
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from shutil import get_terminal_size
 

@@ -13,7 +13,7 @@ NAMES = (
     *("check", "skill", "skills", "skills-new"),
     *("tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-explain"),
-    *("audit-prune", "audit-query", "audit-rebuild"),
+    *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),
 )
 
 
@@ -84,6 +84,8 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("audit", "query", "--since", "some day"), "error"),
         (("audit", "rebuild"), "audit-rebuild"),
         (("audit", "rebuild", "--check"), "audit-rebuild"),
+        (("audit", "key", "show"), "audit-key"),
+        (("audit", "key", "rotate"), "audit-key"),
         (("audit", "prune", "--before", "1d"), "audit-prune"),
         (("audit", "prune", "--before", "2099-01-01", "--vacuum"), "audit-prune"),
         (("audit", "prune", "--before", "soon"), "error"),
