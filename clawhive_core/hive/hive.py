@@ -93,7 +93,9 @@ class Hive:
         self._requests = RequestMaker(
             config, self.catalog, self.skills, env, log, self.skill_set.left_out
         )
-        self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"))
+        self._sinks = SinkFanout(
+            log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
+        )
         self.executor = Executor(self._wiring(), _executor_limits(config))
         self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
 
