@@ -96,7 +96,8 @@ class Redactor:
         return self._formless(value.decode("latin-1")).encode("latin-1")
 
     def _formless(self, text: str) -> str:
-        return without_tokens(text, MARK) if self._by_form else text
+        found = self._by_form and may_hold_token(text.encode("utf-8", "replace"))
+        return without_tokens(text, MARK) if found else text
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets: in texts, in keys, and as whole numbers.

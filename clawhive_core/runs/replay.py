@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
@@ -173,6 +174,8 @@ class RecordedJournal:
 
     def __init__(self, record: Record) -> None:
         self._record = record
+        self.redactor = Redactor()
+        """It has nothing to do: what is recorded holds no secrets."""
 
     async def append(
         self,
