@@ -104,11 +104,9 @@ class Record:
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
         if pruned := pruned_bodies(log, run_id):
-            raise NotReplayable(
-                f"{pruned} bodies of run {run_id} were pruned; only their digests are left",
-                place=run_id,
-                fix="`clawhive audit prune` removed them; `clawhive runs show RUN` shows the rest",
-            )
+            what = f"{pruned} bodies of run {run_id} were pruned; only their digests are left"
+            fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
+            raise NotReplayable(what, place=run_id, fix=fix)
         calls = frozenset(step for step, kind in waiting if kind.startswith("invocation."))
         return cls(log, run_id, start, waiting, finished, calls, frozenset(asked))
 
@@ -174,8 +172,7 @@ class RecordedJournal:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self.redactor = Redactor()
-        """It has nothing to do: what is recorded holds no secrets."""
+        self.redactor = Redactor()  # idle: what is recorded holds no secrets
 
     async def append(
         self,
