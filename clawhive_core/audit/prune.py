@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,6 +22,7 @@ _BATCH = 500
 """Bodies a transaction: others wait no longer than that takes."""
 
 _WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$blob\"')"
+_VALUES = "SELECT kind, body FROM events WHERE kind IN ('store.put', 'store.delete') ORDER BY seq"
 _ENDED = "SELECT DISTINCT run_id FROM events WHERE kind = 'run.end' AND ts < ?"
 
 
@@ -62,7 +64,8 @@ class _StillNeeded(Exception):
 def prune(log: EventLog, before: str, *, dry_run: bool = False) -> Pruned:
     """Turn the bodies to which only events before a moment refer into tombstones.
 
-    A run counts as a whole, from when it ended; one that has not ended keeps all of its bodies.
+    A run counts as a whole, from when it ended; one that has not ended keeps all of its bodies. So
+    does a value that a tool keeps.
     Bodies go in batches, each in one transaction with the event `bodies.pruned` that tells of it:
     whoever ends the process leaves every body whole or gone, and what is gone recorded.
 
@@ -113,13 +116,13 @@ def vacuum(path: Path) -> None:
 
 def _plan(log: EventLog, before: str) -> _Plan:
     old: dict[str, None] = {}
-    kept: set[str] = set()
     waiting: set[str] = set()
     with closing(open_database(log.path, read_only=True)) as connection:
         try:
             connection.execute("BEGIN")
             last_seq = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
             ended = {row[0] for row in connection.execute(_ENDED, (before,))}
+            kept = _of_values(connection)
             for _, ts, run_id, body in connection.execute(_WITH_BODIES):
                 if ts < before and (run_id is None or run_id in ended):
                     old.update(dict.fromkeys(references(body)))
@@ -129,6 +132,19 @@ def _plan(log: EventLog, before: str) -> _Plan:
         except sqlite3.Error as error:
             raise storage_error(error, log.path) from error
     return _Plan(tuple(sha for sha in old if sha not in kept), last_seq, len(waiting))
+
+
+def _of_values(connection: sqlite3.Connection) -> set[str]:
+    """Return the bodies of the values that tools keep now: they are read from where they were put."""
+    values: dict[tuple[Any, ...], str] = {}
+    for kind, body in connection.execute(_VALUES):
+        facts = json.loads(body)
+        key = tuple(facts.get(name) for name in ("user_id", "namespace", "key"))
+        if kind == "store.put":
+            values[key] = body
+        else:
+            values.pop(key, None)
+    return {sha for body in values.values() for sha in references(body)}
 
 
 def _present(log: EventLog, bodies: Sequence[str]) -> dict[str, int]:

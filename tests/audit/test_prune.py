@@ -61,6 +61,21 @@ def test_a_run_counts_as_a_whole_from_its_end(log):
     assert found.waiting_runs == 2
 
 
+def test_a_value_that_a_tool_keeps_stays_and_one_that_it_forgot_goes(log):
+    def value(kind, key, text=None):
+        log._now = lambda: OLD
+        body = {"user_id": "u", "namespace": "n", "key": key}
+        log.append_now(Event(kind, body if text is None else {**body, "value": Blob(text * 300)}))
+
+    value("store.put", "kept", "A1")
+    value("store.put", "changed", "B1")
+    value("store.put", "changed", "C1")
+    value("store.put", "forgotten", "D1")
+    value("store.delete", "forgotten")
+    assert prune(log, D).bodies == 2
+    assert left(log) == ["A1", "C1"]
+
+
 def test_a_dry_run_says_what_would_go_and_changes_nothing(log):
     put(log, OLD, "A1", "B1")
     rows = len(list(log.events()))
