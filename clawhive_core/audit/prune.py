@@ -135,7 +135,7 @@ def _plan(log: EventLog, before: str) -> _Plan:
 
 
 def _of_values(connection: sqlite3.Connection) -> set[str]:
-    """Return the bodies of the values that tools keep now: they are read from where they were put."""
+    """Return the bodies of the values that tools keep now; read from where they were put."""
     values: dict[tuple[Any, ...], str] = {}
     for kind, body in connection.execute(_VALUES):
         facts = json.loads(body)
