@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clawhive_core.model.version import VERSION as __version__  # noqa: N811 - the name that Python's tools look for
 
 if TYPE_CHECKING:
+    from clawhive_core.audit.spans import Span, SpanFold
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.events import Event, StoredEvent
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.stores import Channel, RunStore, SkillSource
 
 _HOMES = {
+    "audit.spans": ("Span", "SpanFold"),
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
     "hive.hive": ("Hive",),
     "model.events": ("Event", "StoredEvent"),
@@ -134,6 +136,8 @@ __all__ = [
     "SandboxOutcome",
     "SandboxUnavailable",
     "SkillSource",
+    "Span",
+    "SpanFold",
     "StoredEvent",
     "Stream",
     "StreamEvent",

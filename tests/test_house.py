@@ -212,7 +212,8 @@ def test_the_development_requirements_hold_what_the_tests_import():
         re.split(r"[<>=~! ]", each)[0].lower() for each in PROJECT["project"]["dependencies"]
     }
     homes = {"yaml": "pyyaml", "typing_extensions": "pydantic"}
-    own = {"tests", "benchmarks", "clawhive_core", "clawhive_builtin"}
+    own = {"tests", "benchmarks", "clawhive_core"}
+    own |= {path.name for path in ROOT.glob("plugins/*/clawhive_*")}
     missing = {}
     for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/**/*.py")):
         for name in top_level_imports(ast.parse(path.read_text("utf-8"))):

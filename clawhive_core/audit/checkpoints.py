@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-import os
-import secrets
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.audit.keys import Keys, Scheme, append_line
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
-
-SCHEME = "hmac-sha256"
-"""How lines are signed: HMAC-SHA256 (RFC 2104) over the line's canonical JSON without signature."""
-
-_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +27,7 @@ class Checkpoint:
     """RFC 3339, UTC."""
     scheme: str
     key: str
-    """The first 16 hexadecimal digits of the key's SHA-256."""
+    """The first 16 hexadecimal digits of the SHA-256 of the key (of the public one for Ed25519)."""
     signature: str
     """Hexadecimal."""
 
@@ -67,12 +56,18 @@ class Checkpoints:
         user_dir: The user's own directory, outside the project.
         database_id: The database's own id, under which its checkpoints are filed.
         database: Where the database lies; it is noted in each checkpoint.
+        scheme: How to sign; what the user's keys say otherwise.
     """
 
     def __init__(
-        self, user_dir: Path | str, database_id: str, database: Path | str | None = None
+        self,
+        user_dir: Path | str,
+        database_id: str,
+        database: Path | str | None = None,
+        scheme: Scheme | None = None,
     ) -> None:
         self._user_dir = Path(user_dir)
+        self.keys = Keys(self._user_dir, scheme)
         self._database_id = database_id
         self._database = None if database is None else str(Path(database).absolute())
 
@@ -89,7 +84,7 @@ class Checkpoints:
     @property
     def key_path(self) -> Path:
         """The key that signs; whoever can read it can forge checkpoints."""
-        return self._user_dir / "audit.key"
+        return self.keys.path
 
     def write(self, seq: int, hash: str, run_id: str | None = None) -> Checkpoint:
         """Append a signed note of the log's tip and wait until the disk has it.
@@ -98,10 +93,9 @@ class Checkpoints:
             StorageError: The file or the key cannot be read or written.
         """
         try:
-            key = self._key()
-            fields = self._unsigned(seq, hash, run_id, key)
-            checkpoint = Checkpoint(**fields, signature=_sign(fields, key))
-            self._append(canonical(asdict(checkpoint)) + b"\n")
+            fields = self._unsigned(seq, hash, run_id)
+            checkpoint = Checkpoint(**fields, signature=self.keys.sign(canonical(fields)))
+            append_line(self.path, canonical(asdict(checkpoint)))
         except OSError as error:
             raise _unusable(error, self.path) from error
         return checkpoint
@@ -127,22 +121,32 @@ class Checkpoints:
         )
 
     def is_genuine(self, checkpoint: Checkpoint) -> bool:
-        """Return whether this user's key signed the checkpoint, for this database.
+        """Return whether a key of this user signed the checkpoint, for this database.
+
+        Raises:
+            StorageError: A key cannot be read, or Ed25519 cannot be checked here.
+        """
+        if checkpoint.database_id != self._database_id:
+            return False
+        fields = asdict(checkpoint)
+        signature = fields.pop("signature")
+        try:
+            return self.keys.has_signed(
+                checkpoint.scheme, checkpoint.key, canonical(fields), signature
+            )
+        except OSError as error:
+            raise _unusable(error, self.key_path) from error
+
+    def public_key(self) -> str | None:
+        """Return the public key in hexadecimal, None with HMAC or before the first checkpoint.
 
         Raises:
             StorageError: The key cannot be read.
         """
-        if checkpoint.scheme != SCHEME or checkpoint.database_id != self._database_id:
-            return False
         try:
-            key = self.key_path.read_bytes()
-        except FileNotFoundError:
-            return False
+            return self.keys.public()
         except OSError as error:
             raise _unusable(error, self.key_path) from error
-        fields = asdict(checkpoint)
-        del fields["signature"]
-        return hmac.compare_digest(_sign(fields, key), checkpoint.signature)
 
     def others_at(self, database: Path) -> tuple[Checkpoint, ...]:
         """Return the last genuine checkpoint of every other database that lay at that path.
@@ -154,12 +158,13 @@ class Checkpoints:
         found: list[Checkpoint] = []
         for file in sorted(self.path.parent.glob("*.jsonl")):
             other = Checkpoints(self._user_dir, file.stem)
+            other.keys = self.keys
             here = [c for c in other.read().checkpoints if c.path == path and other.is_genuine(c)]
             if here and file.stem != self._database_id:
                 found.append(max(here, key=lambda checkpoint: checkpoint.seq))
         return tuple(found)
 
-    def _unsigned(self, seq: int, tip: str, run_id: str | None, key: bytes) -> dict[str, Any]:
+    def _unsigned(self, seq: int, tip: str, run_id: str | None) -> dict[str, Any]:
         return {
             "database_id": self._database_id,
             "path": self._database,
@@ -167,58 +172,9 @@ class Checkpoints:
             "hash": tip,
             "run_id": run_id,
             "ts": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            "scheme": SCHEME,
-            "key": hashlib.sha256(key).hexdigest()[:16],
+            "scheme": self.keys.scheme,
+            "key": self.keys.key_id(),
         }
-
-    def _append(self, line: bytes) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        file = os.open(self.path, flags, 0o600)
-        try:
-            # A line that a crash cut off must not swallow the next one.
-            size = os.fstat(file).st_size
-            torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-            _write_all(file, b"\n" + line if torn else line)
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-    def _key(self) -> bytes:
-        """Return the user's key, made at first use; two processes agree on one."""
-        with suppress(FileNotFoundError):
-            return self._checked(self.key_path.read_bytes())
-        self._user_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".audit-", dir=self._user_dir)
-        try:
-            _write_all(descriptor, secrets.token_bytes(_KEY_BYTES))
-            os.fsync(descriptor)
-            with suppress(FileExistsError):
-                # A link appears whole or not at all, and never replaces a key.
-                os.link(name, self.key_path)
-        finally:
-            os.close(descriptor)
-            Path(name).unlink()
-        return self._checked(self.key_path.read_bytes())
-
-    def _checked(self, key: bytes) -> bytes:
-        if len(key) == _KEY_BYTES:
-            return key
-        raise StorageError(
-            f"The key of the audit log has {len(key)} bytes instead of {_KEY_BYTES}.",
-            place=str(self.key_path),
-            fix="Restore it from a backup; older checkpoints cannot be checked without it.",
-            data={"cause": "key"},
-        )
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-def _sign(fields: Mapping[str, Any], key: bytes) -> str:
-    return hmac.new(key, canonical(fields), hashlib.sha256).hexdigest()
 
 
 def _parse(line: bytes) -> Checkpoint | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import anyio
 
@@ -13,6 +13,8 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.protocols.sink import AuditSink
 
 _MAX_WAITING = 100_000
+_PATIENCE_SECONDS = 60
+"""How long a sink may take for a batch."""
 
 
 class SinkFanout:
@@ -20,14 +22,23 @@ class SinkFanout:
 
     A required sink that fails, or falls too far behind, stops effects from then on; another one is
     skipped for that batch and counted.
+
+    Args:
+        log: Whose events.
+        sinks: The sinks.
+        required: Names of sinks that are required whatever they say themselves; one that is not
+            there stops effects from the beginning.
     """
 
-    def __init__(self, log: EventLog, sinks: Sequence[AuditSink]) -> None:
+    def __init__(
+        self, log: EventLog, sinks: Sequence[AuditSink], required: Sequence[str] = ()
+    ) -> None:
         self.failures: dict[str, int] = {}
         self._sinks = tuple(sinks)
+        self._required = frozenset(required)
         self._waiting: deque[StoredEvent] = deque()
         self._lock = threading.Lock()
-        self._broken: str | None = None
+        self._broken = _missing(self._required - {sink.name for sink in self._sinks})
         self._wake: Callable[[], None] = _nothing
         self._unlisten = log.listen(self._take) if self._sinks else _nothing
 
@@ -48,7 +59,9 @@ class SinkFanout:
         while True:
             ready = anyio.Event()
             self._wake = wake
-            await self.drain()
+            # A batch is with some sinks and not yet with others: it goes to all of them.
+            with anyio.CancelScope(shield=True):
+                await self.drain()
             await ready.wait()
 
     async def drain(self) -> None:
@@ -83,17 +96,28 @@ class SinkFanout:
 
     async def _deliver(self, sink: AuditSink, batch: Sequence[StoredEvent]) -> None:
         try:
-            await sink.write(batch)
+            with anyio.fail_after(_PATIENCE_SECONDS):
+                await sink.write(batch)
         except Exception as error:  # noqa: BLE001 - a sink is a plugin: its bugs stay its own
             self._count(sink, error)
 
     def _count(self, sink: AuditSink, error: Exception) -> None:
         self.failures[sink.name] = self.failures.get(sink.name, 0) + 1
-        if sink.required:
+        if sink.required or sink.name in self._required:
             self._broken = (
                 f"the required audit sink `{sink.name}` failed ({error}); nothing runs "
                 "any more; mend it and start again"
             )
+
+
+def _missing(names: Collection[str]) -> str | None:
+    if not names:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(names))
+    return (
+        f"the required audit sink {listed} is not there; install or mend its plugin "
+        "(`clawhive plugins`), or take it from `audit.required_sinks`"
+    )
 
 
 def _nothing() -> None:

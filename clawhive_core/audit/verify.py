@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
 from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
-from clawhive_core.events.rows import is_reference
+from clawhive_core.events.kinds import BODIES_PRUNED
+from clawhive_core.events.references import references
 from clawhive_core.events.schema import TRIGGERS
 from clawhive_core.storage.database import open_database
 from clawhive_core.storage.faults import storage_error
@@ -22,6 +23,7 @@ from clawhive_core.storage.schema import database_id
 MOST_PROBLEMS = 100
 """After this many problems the check stops: the log is broken, and the first ones say where."""
 
+_TS, _KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 _BODY, _PREV, _HASH = COLUMNS.index("body"), COLUMNS.index("prev"), COLUMNS.index("hash")
 
 
@@ -54,6 +56,8 @@ class VerifyReport:
     """Bodies of which only the digest is left, by `audit prune`."""
     notes: tuple[str, ...] = ()
     """What is worth knowing and no problem."""
+    public_key: str | None = None
+    """The public key, in hexadecimal, that checkpoints are signed with now; None with HMAC."""
 
     @property
     def ok(self) -> bool:
@@ -76,6 +80,7 @@ class VerifyReport:
             "checkpoint_seq": self.checkpoint_seq,
             "window_rows": self.window_rows,
             "pruned": self.pruned,
+            "public_key": self.public_key,
             "problems": [problem.to_dict() for problem in self.problems],
             "notes": list(self.notes),
         }
@@ -86,7 +91,18 @@ class VerifyReport:
         verdict = f"{found} {'problem' if found == 1 else 'problems'}" if found else "ok"
         head = f"{self.rows} {'row' if self.rows == 1 else 'rows'}, {verdict}"
         said = [f"{problem.code}: {problem.message}" for problem in self.problems]
-        return [head, *said, *self._window(), *self.notes]
+        return [head, *said, *self._window(), *self._pruned(), *self._signed(), *self.notes]
+
+    def _signed(self) -> list[str]:
+        if self.public_key is None or self.checkpoint_seq is None:
+            return []
+        return [f"checkpoints up to row {self.checkpoint_seq}, public key {self.public_key}"]
+
+    def _pruned(self) -> list[str]:
+        if not self.pruned:
+            return []
+        bodies = "body was" if self.pruned == 1 else "bodies were"
+        return [f"{self.pruned} {bodies} pruned: only the digests are left"]
 
     def _window(self) -> list[str]:
         if not self.window_rows:
@@ -111,8 +127,6 @@ def verify(database: Path | str, checkpoints: Path | str | Checkpoints) -> Verif
     """
     path = Path(database)
     with closing(open_database(path, read_only=True)) as connection:
-        # Text that is no UTF-8 must fail its hash, not the reading.
-        connection.text_factory = _text
         try:
             connection.execute("BEGIN")
             own_id = database_id(connection)
@@ -143,12 +157,16 @@ class _Check:
         self._rows = 0
         self._last_seq = 0
         self._blobs: set[str] = set()
-        self._pruned = 0
+        self._tombstones: set[str] = set()
+        self._youngest: tuple[str, int] = ("", 0)
+        """When the youngest row was written that refers to a tombstone, and which one it is."""
+        self._pruned_before = ""
 
     def report(self) -> VerifyReport:
         self._read_checkpoints()
         self._scan()
         self._check_tail()
+        self._check_tombstones()
         self._check_triggers()
         return VerifyReport(
             database_id=self._own_id,
@@ -156,8 +174,9 @@ class _Check:
             problems=tuple(self._problems),
             checkpoint_seq=max(self._genuine, default=None),
             last_seq=self._last_seq,
-            pruned=self._pruned,
+            pruned=len(self._tombstones),
             notes=tuple(self._notes),
+            public_key=self._checkpoints.public_key(),
         )
 
     def _found(self, code: str, seq: int | None, message: str) -> None:
@@ -209,7 +228,7 @@ class _Check:
 
     def _scan(self) -> None:
         tip = genesis(self._own_id)
-        for row in self._connection.execute(f"{SELECT} ORDER BY seq"):
+        for row in self._all_rows():
             if len(self._problems) >= MOST_PROBLEMS:
                 self._notes.append(f"stopped at row {row[0]}, after {MOST_PROBLEMS} problems")
                 return
@@ -217,6 +236,22 @@ class _Check:
             tip = row[_HASH]
             self._rows += 1
             self._last_seq = row[0]
+
+    def _all_rows(self) -> Iterator[Sequence[Any]]:
+        """Yield every row; text that is no UTF-8 must fail its hash, not the reading."""
+        last, careful = None, False
+        while True:
+            after = "" if last is None else f" WHERE seq > {int(last)}"
+            try:
+                for row in self._connection.execute(f"{SELECT}{after} ORDER BY seq"):
+                    yield row
+                    last = row[0]
+            except sqlite3.OperationalError:
+                if careful:
+                    raise
+                self._connection.text_factory, careful = _text, True
+            else:
+                return
 
     def _check_row(self, row: Sequence[Any], tip: str) -> None:
         seq, body = row[0], row[_BODY]
@@ -228,9 +263,11 @@ class _Check:
             self._found("broken_link", seq, f"row {seq} does not follow the row before it")
         if row_hash(row) != row[_HASH]:
             self._found("altered", seq, f"row {seq} is not as it was written")
-        elif isinstance(body, str) and '"$blob"' in body:
-            for sha256 in _references(json.loads(body)):
-                self._check_blob(seq, sha256)
+        elif isinstance(body, str):
+            for sha256 in references(body):
+                self._check_blob(seq, row[_TS], sha256)
+            if row[_KIND] == BODIES_PRUNED:
+                self._pruned_before = max(self._pruned_before, json.loads(body)["before"])
         checkpoint = self._genuine.get(seq)
         if checkpoint is not None and checkpoint.hash != row[_HASH]:
             self._found(
@@ -239,7 +276,9 @@ class _Check:
                 f"row {seq} is not the one that was signed at {checkpoint.ts}",
             )
 
-    def _check_blob(self, seq: int, sha256: str) -> None:
+    def _check_blob(self, seq: int, ts: str, sha256: str) -> None:
+        if sha256 in self._tombstones:
+            self._youngest = max(self._youngest, (ts, seq))
         if sha256 in self._blobs:
             return
         self._blobs.add(sha256)
@@ -248,10 +287,20 @@ class _Check:
         if row is None:
             self._found("missing_body", seq, f"a body of row {seq} ({sha256[:12]}) is gone")
         elif row[0] is None:
-            self._pruned += 1
+            self._tombstones.add(sha256)
+            self._youngest = max(self._youngest, (ts, seq))
         elif not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != sha256:
             self._found(
                 "altered_body", seq, f"a body of row {seq} ({sha256[:12]}) is not as it was written"
+            )
+
+    def _check_tombstones(self) -> None:
+        """A body may be gone only where the log says that so old ones were pruned."""
+        ts, seq = self._youngest
+        whole = len(self._problems) < MOST_PROBLEMS
+        if whole and self._tombstones and ts >= self._pruned_before:
+            self._found(
+                "missing_body", seq, f"a body of row {seq} is gone, and no prune took one so young"
             )
 
     def _check_tail(self) -> None:
@@ -271,15 +320,3 @@ class _Check:
             self._notes.append(
                 f"somebody removed what refuses changes: {', '.join(sorted(missing))}"
             )
-
-
-def _references(value: Any) -> Iterator[str]:
-    """Yield the digests of the blobs that a body refers to; `$value` holds none."""
-    if isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _references(item)
-    elif is_reference(value):
-        yield str(value["$blob"])
-    elif isinstance(value, dict) and "$value" not in value:
-        for item in cast("dict[str, Any]", value).values():
-            yield from _references(item)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from clawhive_core.cli.output import print_json
 from clawhive_core.cli.settings import Settings, run_async
+
+if TYPE_CHECKING:
+    from clawhive_core.audit.query import EventFilter
+    from clawhive_core.events.log import EventLog
+    from clawhive_core.model.events import StoredEvent
 
 INTERRUPTED = 130
 
@@ -23,32 +31,23 @@ def command() -> None:
 @click.pass_obj
 def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl: bool) -> int:
     """Print the log's last events."""
-    from shutil import get_terminal_size
-
     from clawhive_core.audit.tail import follow as following
-    from clawhive_core.audit.tail import line, tail
-    from clawhive_core.model.canonical import canonical_text
-    from clawhive_core.model.events import StoredEvent
+    from clawhive_core.audit.tail import tail
     from clawhive_core.runs.view import find_run
 
     if run is None and not settings.has_log():
         return 0
     log = settings.log()
     run_id = None if run is None else find_run(log, run)
-    width = max(80, get_terminal_size((160, 24)).columns)
-
-    def show(stored: StoredEvent) -> None:
-        row = {"schema": "event/1", **stored.to_dict()} if jsonl else None
-        click.echo(line(stored, width) if row is None else canonical_text(row))
 
     async def all_of_it() -> None:
         last = 0
         for stored in tail(log, count, run_id=run_id):
-            show(stored)
+            _print_event(stored, jsonl=jsonl)
             last = stored.seq
         if follow:
             async for stored in following(log, since=last, run_id=run_id):
-                show(stored)
+                _print_event(stored, jsonl=jsonl)
 
     try:
         run_async(all_of_it())
@@ -57,6 +56,46 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
     finally:
         log.close()
     return 0
+
+
+@command.command(epilog="Example: clawhive audit query --run last --decision deny")
+@click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
+@click.option("--trace", metavar="TRACE", help="Of this trace, written likewise.")
+@click.option("--task", metavar="TASK", help="Of this task, written likewise.")
+@click.option("--step", metavar="STEP", help="Of this step; with --run, without the run's id.")
+@click.option("--tool", metavar="TOOL", help="Of this tool, by its whole name.")
+@click.option("--decision", type=click.Choice(["allow", "ask", "deny"]), help="So decided.")
+@click.option("--principal", metavar="P", help="Of who acted, such as agent:default.")
+@click.option("--kind", metavar="KIND", help="Of this kind; `approval` stands for all of them.")
+@click.option("--status", metavar="STATUS", help="With this status, such as refused.")
+@click.option("--since", metavar="TIME", help="From then on: a time, a day, or 2h ago.")
+@click.option("--until", metavar="TIME", help="Before then.")
+@click.option("--text", metavar="TEXT", help="With this text in previews or bodies, in any case.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--jsonl", is_flag=True, help="Print one JSON object a line.")
+@click.pass_obj
+def query(settings: Settings, *, limit: int, as_json: bool, jsonl: bool, **wanted: Any) -> None:
+    """Find events. Several options must all hold; times without an offset are UTC."""
+    from clawhive_core.audit.query import Found
+    from clawhive_core.audit.query import query as find
+    from clawhive_core.cli.output import note
+
+    found, given = Found((), truncated=False), _storable(wanted)
+    moments = _moments(given)
+    if settings.has_log() or any(given[name] for name in ("run", "trace", "task", "step")):
+        log = settings.log()
+        try:
+            found = find(log, _filter(log, given, moments), limit)
+        finally:
+            log.close()
+    if as_json:
+        print_json(found.to_dict())
+        return
+    for stored in found.events:
+        _print_event(stored, jsonl=jsonl)
+    if found.truncated:
+        note(f"these are the newest {limit}; there are older ones: --limit N, --until TIME")
 
 
 @command.command(epilog="Example: clawhive audit verify --json")
@@ -73,3 +112,209 @@ def verify(settings: Settings, *, as_json: bool) -> int:
     else:
         click.echo("\n".join(report.lines()))
     return 0 if report.ok else 1
+
+
+@command.command(epilog="Example: clawhive audit rebuild --check")
+@click.option("--check", is_flag=True, help="Only compare; exit 1 at a difference.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
+    """Make the tables of runs, grants and approvals anew from the log; print how they differed."""
+    import os
+
+    from clawhive_core.config.trust import refuse_inside_run
+    from clawhive_core.hive.project_log import check_tables, rebuild_tables
+
+    if not check:
+        refuse_inside_run(os.environ, "the log's tables")
+    log = settings.log()
+    try:
+        found = check_tables(log) if check else rebuild_tables(log)
+    finally:
+        log.close()
+    if as_json:
+        rows = [each.to_dict() for each in found]
+        print_json({"schema": "audit-rebuild/1", "rebuilt": not check, "differences": rows})
+    for each in () if as_json else found:
+        click.echo(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
+    if not as_json:
+        done = "differ from the log" if check else "differed and were made anew"
+        click.echo(
+            f"tables that {done}: {len(found)}" if found else "the tables are what the log says"
+        )
+    return 1 if check and found else 0
+
+
+@command.command(epilog="Example: clawhive audit prune --before 90d --dry-run")
+@click.option("--before", metavar="TIME", required=True, help="A time, a day, or 90d ago.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--vacuum", is_flag=True, help="Give the space back to the disk; writers wait.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_json: bool) -> None:
+    """Remove bodies of runs that ended before TIME. Digests stay, and the log still verifies.
+
+    Such runs can be listed and shown, but not replayed.
+    """
+    import os
+
+    from clawhive_core.audit.prune import free_bytes
+    from clawhive_core.audit.prune import prune as remove
+    from clawhive_core.audit.prune import vacuum as write_anew
+    from clawhive_core.config.trust import refuse_inside_run
+
+    refuse_inside_run(os.environ, "the log's bodies")
+    moments = _moments({"before": before})
+    log = settings.log()
+    try:
+        done = remove(log, str(moments["before"]), dry_run=dry_run)
+        free = free_bytes(log)
+    finally:
+        log.close()
+    if vacuum and not dry_run:
+        write_anew(log.path)
+        free = 0
+    if as_json:
+        print_json({"schema": "audit-prune/1", **done.to_dict(), "free_bytes": free})
+        return
+    click.echo(f"{done.bodies} bodies, {done.bytes} bytes {'would go' if dry_run else 'pruned'}")
+    if done.waiting_runs:
+        click.echo(f"runs that have not ended keep theirs: {done.waiting_runs}")
+    if free and not dry_run:
+        click.echo(f"{free} bytes of the file are free for new rows; --vacuum gives them back")
+
+
+@command.command(epilog="Example: clawhive audit export --format otel --run last --output run.json")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "otel", "ocsf"]),
+    default="jsonl",
+    show_default=True,
+    help="Events as they are; spans in OTLP/JSON; or events of OCSF.",
+)
+@click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
+@click.option("--since", metavar="TIME", help="From then on: a time, a day, or 2h ago.")
+@click.option("--until", metavar="TIME", help="Before then.")
+@click.option("--bodies", is_flag=True, help="With the values that are kept outside the rows.")
+@click.option("--output", metavar="F", help="A file; it appears whole. Without it: stdout.")
+@click.pass_obj
+def export(
+    settings: Settings, form: Any, output: str | None, *, bodies: bool, **given: Any
+) -> None:
+    """Write the log, or a part of it, for other systems, one JSON object a line.
+
+    With --format otel a line holds spans of one run; a time chooses the runs that began in it.
+    """
+    from pathlib import Path
+
+    from clawhive_core.audit.export import lines, write_file
+    from clawhive_core.audit.query import EventFilter, find_ids
+    from clawhive_core.cli.output import note
+
+    moments = _moments(given)
+    log = settings.log()
+    try:
+        run_id = find_ids(log, {"run_id": given["run"]})["run_id"]
+        content = lines(log, form, EventFilter(run_id=run_id, **moments), bodies=bodies)
+        if output is None:
+            for each in content:
+                click.echo(each)
+        else:
+            note(f"{write_file(Path(output), content)} lines in {output}")
+    finally:
+        log.close()
+
+
+@command.group(epilog="Example: clawhive audit key show")
+def key() -> None:
+    """Show and replace the key that signs checkpoints."""
+
+
+@key.command(epilog="Example: clawhive audit key show --json")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def show(settings: Settings, *, as_json: bool) -> None:
+    """Print the public key, for whoever checks the log elsewhere; made where there is none."""
+    _print_key(settings, as_json=as_json)
+
+
+@key.command(epilog="Example: clawhive audit key rotate")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def rotate(settings: Settings, *, as_json: bool) -> None:
+    """Replace the key. The old one signs the new one's id, and what it signed still verifies."""
+    import os
+
+    from clawhive_core.config.trust import refuse_inside_run
+
+    refuse_inside_run(os.environ, "the log's key")
+    _print_key(settings, rotated=True, as_json=as_json)
+
+
+def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> None:
+    from clawhive_core.audit.keys import Keys
+    from clawhive_core.storage.faults import storage_error
+
+    keys = Keys(settings.config().user_dir)
+    try:
+        if rotated:
+            keys.rotate()
+        key_id, public, retired = keys.key_id(), keys.public(), keys.retired()
+    except OSError as error:
+        raise storage_error(error, keys.path) from error
+    if as_json:
+        old = [
+            {"key": each.key, "public_key": each.public, "until": each.until, "next": each.next}
+            for each in retired
+        ]
+        facts = {"scheme": keys.scheme, "key": key_id, "public_key": public}
+        print_json({"schema": "audit-key/1", **facts, "path": str(keys.path), "retired": old})
+        return
+    click.echo(f"{keys.scheme} {key_id} {public or ''}".rstrip())
+    for each in retired:
+        click.echo(f"until {each.until} {each.key} {each.public}")
+
+
+def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
+    from shutil import get_terminal_size
+
+    from clawhive_core.audit.tail import line
+    from clawhive_core.model.canonical import canonical_text
+
+    if jsonl:
+        click.echo(canonical_text({"schema": "event/1", **stored.to_dict()}))
+    else:
+        click.echo(line(stored, max(80, get_terminal_size((160, 24)).columns)))
+
+
+def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options without what no text in a database can hold, such as half a character."""
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in wanted.items()
+    }
+
+
+def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the moments that options name."""
+    from datetime import UTC, datetime
+
+    from clawhive_core.cli.moments import moment
+
+    now = datetime.now(UTC)
+    return {
+        name: None if given[name] is None else moment(given[name], f"--{name}", now)
+        for name in ("since", "until", "before")
+        if name in given
+    }
+
+
+def _filter(
+    log: EventLog, given: Mapping[str, Any], moments: Mapping[str, str | None]
+) -> EventFilter:
+    from clawhive_core.audit.query import EventFilter, find_ids
+
+    ids = find_ids(log, {f"{name}_id": given[name] for name in ("run", "trace", "task", "step")})
+    rest = ("tool", "decision", "principal", "kind", "status", "text")
+    return EventFilter(**ids, **moments, **{name: given[name] for name in rest})

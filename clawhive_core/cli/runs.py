@@ -176,6 +176,8 @@ def _print(run: Mapping[str, Any]) -> None:
         click.echo(f"error    {run['error']['code']}: {run['error']['message']}")
         if (line := next_line(run["error"])) is not None:
             click.echo(f"fix      {line}")
+    if run.get("output_pruned"):
+        click.echo("output   pruned: only its digest is left")
     for artifact in run["artifacts"]:
         click.echo(f"file     {artifact['path']}  {artifact['bytes']} bytes")
     used = run["usage"]

@@ -12,7 +12,6 @@ from clawhive_core.errors import UnknownId
 
 if TYPE_CHECKING:
     import asyncio
-    from pathlib import Path
 
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
@@ -46,6 +45,8 @@ class Settings:
         """The configuration values that these options stand for."""
         flags: dict[str, Any] = {}
         if self.skills:
+            from pathlib import Path
+
             flags["skills.paths"] = [str(Path(folder).absolute()) for folder in self.skills]
         if self.no_plugins not in {None, "*"}:
             flags["plugins.disabled"] = [each for each in str(self.no_plugins).split(",") if each]

@@ -196,4 +196,13 @@ ERRORS: tuple[Explanation, ...] = (
         "ended, or the call that it was for has been made.",
         "See what became of it with `clawhive approvals show ID`.",
     ),
+    Explanation(
+        "forged_rights",
+        "A table gives a right that the log does not",
+        "At opening, and wherever rights are read, the tables of grants and approvals are compared "
+        "with the events that made them. A row has no such event, or not in this form: somebody "
+        "edited the table behind the log. Nothing is executed until it is mended.",
+        "Look first: `clawhive audit rebuild --check` and `clawhive audit verify`. "
+        "`clawhive audit rebuild` then makes the tables anew from the log.",
+    ),
 )

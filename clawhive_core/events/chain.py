@@ -66,8 +66,9 @@ def row_hash(row: Sequence[Any]) -> str:
     A column of a type that the log never writes (a number where text belongs) gives a hash that
     no row has.
     """
+    import orjson
+
     try:
-        text = _encode([*row[:-1]])
-    except TypeError:
+        return hashlib.sha256(orjson.dumps(tuple(row[:-1]))).hexdigest()
+    except TypeError:  # bytes, or text that is no UTF-8: the log never wrote that
         return ""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

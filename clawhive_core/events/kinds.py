@@ -24,6 +24,8 @@ CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
+TABLES_REBUILT = "tables.rebuilt"
+BODIES_PRUNED = "bodies.pruned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,18 @@ _KINDS = (
             "namespace": "the provider, `skill_` and the id for a skill",
             "key": "the value's name",
         },
+    ),
+    Kind(
+        TABLES_REBUILT,
+        1,
+        "tables that differed from the log were made anew from it",
+        {"differences": "[{table, missing, extra}]: rows that lacked, and that were too many"},
+    ),
+    Kind(
+        BODIES_PRUNED,
+        1,
+        "old bodies were removed; their digests stay",
+        {"before": "the moment before which they ended", "bodies": "how many", "bytes": "how much"},
     ),
 )
 

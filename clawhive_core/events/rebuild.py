@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
@@ -27,6 +28,10 @@ class Difference:
     extra: int
     """Rows of the table that the log does not give."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the difference as JSON."""
+        return {"table": self.table, "missing": self.missing, "extra": self.extra}
+
 
 def compare(
     log: EventLog, projections: Projections, tables: Sequence[str]
@@ -36,7 +41,7 @@ def compare(
     It reads one snapshot, and nobody waits for it.
 
     Raises:
-        StorageError: The database cannot be read.
+        StorageError: The database cannot be read, or a row of the log cannot be applied.
     """
     with closing(open_database(log.path, read_only=True)) as connection:
         connection.execute("BEGIN")
@@ -60,6 +65,7 @@ def rebuild(
 
     Raises:
         LogWriteFailed: The result could not be written; the tables are as they were.
+        StorageError: A row of the log cannot be applied; the tables are as they were.
     """
     found: list[Difference] = []
 
@@ -77,19 +83,48 @@ def _replay(
     connection: sqlite3.Connection, projections: Projections, tables: Sequence[str]
 ) -> sqlite3.Connection:
     """Return an in-memory database with the tables as the log gives them."""
+    kinds = ", ".join(_literal(kind) for kind in sorted(projections))
+    return fold(connection, projections, tables, f"kind IN ({kinds})")
+
+
+def fold(
+    connection: sqlite3.Connection, projections: Projections, tables: Sequence[str], events: str
+) -> sqlite3.Connection:
+    """Return an in-memory database with the tables as some events give them.
+
+    Args:
+        connection: The log's database.
+        projections: What is applied.
+        tables: The tables that the projections write.
+        events: A condition in SQL: which events are applied, in their order.
+
+    Raises:
+        StorageError: A row of the log cannot be applied.
+    """
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         for table in tables:
             _make_like(connection, fresh, table)
-        kinds = ", ".join(_literal(kind) for kind in sorted(projections))
-        for row in connection.execute(f"{SELECT} WHERE kind IN ({kinds}) ORDER BY seq"):
-            event = stored(row)
-            for apply in projections[event.event.kind]:
-                apply(fresh, event)
+        for row in connection.execute(f"{SELECT} WHERE {events} ORDER BY seq"):
+            _apply(fresh, row, projections)
     except BaseException:
         fresh.close()
         raise
     return fresh
+
+
+def _apply(fresh: sqlite3.Connection, row: Sequence[Any], projections: Projections) -> None:
+    try:
+        event = stored(row)
+        for apply in projections[event.event.kind]:
+            apply(fresh, event)
+    except (LookupError, TypeError, ValueError, sqlite3.Error) as error:
+        raise StorageError(
+            f"Row {row[0]} of the log cannot be applied again: {type(error).__name__}: {error}.",
+            place=f"row {row[0]}",
+            fix="Run `clawhive audit verify`: the row may have been changed.",
+            data={"cause": "replay"},
+        ) from error
 
 
 def _make_like(connection: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> None:

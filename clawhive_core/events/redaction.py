@@ -6,8 +6,10 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
+
+from clawhive_core.events.token_forms import finder, may_hold_token, without_tokens
 
 MARK = "[redacted]"
 """What stands where a secret stood."""
@@ -16,6 +18,8 @@ SHORTEST = 4
 """Shorter values are not replaced: they would hit ordinary words."""
 
 _SHORTEST_RUN = 3
+_FEW = 64
+"""Shorter texts are searched as they are: handing them over would cost more."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -23,19 +27,25 @@ class Redactor:
     """Replaces every secret that was handed out, also JSON-escaped, URL-quoted or in base64.
 
     It costs nothing until a secret is added, and may be used from any thread.
+
+    Args:
+        by_form: Whether to replace what looks like a secret too, whoever brought it:
+            `token_forms` says what that is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_form: bool = False) -> None:
+        self._by_form = by_form
         self._lock = threading.Lock()
         self._secrets: set[str] = set()
-        self._needles: tuple[tuple[str, bytes], ...] = ()
+        self._needles: tuple[str, ...] = ()
+        self._finder: tuple[tuple[str, ...], Callable[[str], bool]] | None = None
         self._text: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
 
     @property
     def active(self) -> bool:
-        """Whether any secret is known."""
-        return self._text is not None
+        """Whether there is anything to look for."""
+        return self._by_form or self._text is not None
 
     def add(self, secret: str) -> None:
         """Replace `secret` from now on; values of less than four characters are ignored."""
@@ -48,27 +58,46 @@ class Redactor:
             longest_first = sorted(self._secrets, key=lambda each: (-len(each), each))
             pattern = "|".join(form for each in longest_first for form in _forms(each))
             needles = {needle for each in self._secrets for needle in _needles(each)}
-            self._needles = tuple((needle, needle.encode()) for needle in sorted(needles))
+            self._needles = tuple(sorted(needles))
             self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass"))
             self._text = re.compile(pattern)
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8, JSON or not, may hold a secret: a quick first look."""
-        return any(needle in data for _, needle in self._needles)
+        if self._needles and self._holds_known(data.decode("utf-8", "replace")):
+            return True
+        return self._by_form and may_hold_token(data)
+
+    def _holds_known(self, text: str) -> bool:
+        """Return whether a text holds a part of a known secret that no form of it lacks."""
+        needles, made = self._needles, self._finder
+        if len(text) < _FEW or "" in needles:
+            return any(needle in text for needle in needles)
+        # Another thread may add a secret meanwhile: one made for fewer must not stay.
+        if made is None or made[0] is not needles:
+            made = self._finder = (needles, finder(["|".join(map(re.escape, needles))]))
+        return made[1](text)
 
     def text(self, value: str) -> str:
         """Return the text without secrets."""
         pattern = self._text
-        if pattern is None or not any(needle in value for needle, _ in self._needles):
-            return value
-        return pattern.sub(MARK, value)
+        if pattern is not None and self._holds_known(value):
+            value = pattern.sub(MARK, value)
+        return self._formless(value)
 
     def data(self, value: bytes) -> bytes:
         """Return the bytes without secrets in UTF-8."""
         pattern = self._bytes
-        if pattern is None or not self.may_be_in(value):
+        if not self.may_be_in(value):
             return value
-        return pattern.sub(MARK.encode(), value)
+        if pattern is not None:
+            value = pattern.sub(MARK.encode(), value)
+        # One character a byte, so that what is no text stays as it is.
+        return self._formless(value.decode("latin-1")).encode("latin-1")
+
+    def _formless(self, text: str) -> str:
+        found = self._by_form and may_hold_token(text.encode("utf-8", "replace"))
+        return without_tokens(text, MARK) if found else text
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets: in texts, in keys, and as whole numbers.

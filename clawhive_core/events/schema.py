@@ -158,7 +158,14 @@ _DROPPED = "DROP VIEW v_steps; DROP VIEW v_invocations;"
 # Version 3: a tool that was parked for a call of its own does not wait any more once its run ended.
 _VIEWS = _DROPPED + _INVOCATIONS + _STEPS
 
-SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _VIEWS, _VIEWS))
+# Version 4: the events behind rights that stand are found without reading the others.
+_OF_RIGHTS = """
+CREATE INDEX events_of_grants ON events (kind, ts)
+    WHERE kind IN ('grant.issued', 'grant.revoked');
+CREATE INDEX events_of_ended_tasks ON events (task_id) WHERE kind = 'run.end';
+"""
+
+SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _VIEWS, _VIEWS, _OF_RIGHTS))
 """The event log's own tables; other rooms add theirs beside it."""
 
 TRIGGERS = frozenset(

@@ -107,7 +107,9 @@ class Hive:
         self.models = Models(contributed.adapters, log)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
-        self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"))
+        self._sinks = SinkFanout(
+            log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
+        )
         self.executor = Executor(self._wiring(), executor_limits(config))
         self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
 
@@ -133,7 +135,8 @@ class Hive:
 
         Raises:
             ConfigError: (on entering) the configuration cannot be used.
-            StorageError: (on entering) `.clawhive/hive.db` cannot be opened.
+            StorageError: (on entering) `.clawhive/hive.db` cannot be opened; `forged_rights`: a
+                table of it gives a right that the log does not.
         """
         environment = dict(os.environ if env is None else env)
         return opened(cls, path, flags or {}, environment, plugins or open_plugins)

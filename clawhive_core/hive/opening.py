@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.events.log import EventLog
-from clawhive_core.hive.project_log import open_log
+from clawhive_core.hive.project_log import open_founded
 from clawhive_core.plugins.manager import PluginManager
 
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
@@ -39,10 +39,11 @@ async def opened(
 
     Raises:
         ConfigError: The configuration cannot be used.
-        StorageError: `.clawhive/hive.db` cannot be opened.
+        StorageError: `.clawhive/hive.db` cannot be opened; `forged_rights`: a table of it gives a
+            right that the log does not.
     """
     config = open_config(path, flags, env)
-    log = open_log(config)
+    log = open_founded(config)
     try:
         hive = kind(config, log, plugins(config, env), env)
     except BaseException:

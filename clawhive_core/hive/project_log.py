@@ -12,25 +12,76 @@ import anyio
 from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError
+from clawhive_core.events.founded import require_founded
+from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
+from clawhive_core.events.rebuild import Difference, compare, rebuild
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution import store
-from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs import schema as runs_schema
 
+_ROOMS = (runs_schema, ledger, approval_rows, store)
 SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approval_rows.SCHEMA, store.SCHEMA)
+_TABLES = ("runs", "grants", "approvals", store.TABLE)
+"""What the projections write, and nothing else does."""
 
 
 def open_log(config: Config) -> EventLog:
-    """Open a project's log with the tables of every room."""
+    """Open a project's log with the tables of every room, to look at it."""
+    path = config.root / ".clawhive" / "hive.db"
+    return EventLog.open(path, SCHEMAS, _merged(), redactor=Redactor(by_form=True))
+
+
+def open_founded(config: Config) -> EventLog:
+    """Open a project's log to work with it.
+
+    Raises:
+        StorageError: `forged_rights`: a table gives a right that the log does not.
+    """
+    log = open_log(config)
+    try:
+        require_founded(log, ledger.STANDING, approval_rows.STANDING)
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def check_tables(log: EventLog) -> tuple[Difference, ...]:
+    """Return how the tables of all rooms differ from a replay of the log; nothing is changed.
+
+    Raises:
+        StorageError: The log cannot be read, or a row of it cannot be applied.
+    """
+    return compare(log, _merged(), _TABLES)
+
+
+def rebuild_tables(log: EventLog) -> tuple[Difference, ...]:
+    """Make the tables of all rooms anew from the log, and record it where they differed.
+
+    Returns:
+        How they differed.
+
+    Raises:
+        StorageError: As for `check_tables`, or it cannot be written; nothing was changed.
+    """
+    found = rebuild(log, _merged(), _TABLES)
+    if found:
+        body = {"differences": [each.to_dict() for each in found]}
+        log.append_now(Event(TABLES_REBUILT, body, principal=str(LOCAL_USER)), sync=True)
+    return found
+
+
+def _merged() -> Projections:
     projections: dict[str, Any] = {}
-    rooms = (runs_schema, ledger, approval_rows, store)
-    for room in (each.PROJECTIONS for each in rooms):
+    for room in (each.PROJECTIONS for each in _ROOMS):
         for kind, applied in room.items():
             projections[kind] = (*projections.get(kind, ()), *applied)
-    merged: Projections = projections
-    return EventLog.open(config.root / ".clawhive" / "hive.db", SCHEMAS, merged)
+    return projections
 
 
 def approval_book(log: EventLog, config: Config, env: Mapping[str, str]) -> ApprovalBook:

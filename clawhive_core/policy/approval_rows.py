@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from clawhive_core.events.founded import Standing
 from clawhive_core.events.log import Projections
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
@@ -126,3 +127,15 @@ PROJECTIONS: Projections = {
     "approval.resolved": (_on_resolved,),
     "run.end": (_on_run_end,),
 }
+
+_OPEN = "state IN ('pending', 'approved')"
+_KINDS = ", ".join(f"'{kind}'" for kind in PROJECTIONS)
+STANDING = Standing(
+    "approvals",
+    "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
+    " capabilities, expires_at, step, scope, grants, edited_seq",
+    _OPEN,
+    f"run_id IN (SELECT run_id FROM approvals WHERE {_OPEN}) AND kind IN ({_KINDS})",  # noqa: S608 - constants
+    PROJECTIONS,
+)
+"""The approvals that can still be answered or used."""

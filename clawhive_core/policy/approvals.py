@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from clawhive_core.errors import LogWriteFailed, RunError, UnknownId
+from clawhive_core.events.founded import require_founded, require_founded_in
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
@@ -18,7 +19,9 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
+from clawhive_core.policy.approval_rows import STANDING
 from clawhive_core.policy.grants import is_live
+from clawhive_core.policy.ledger import STANDING as GRANTS
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent
 
@@ -135,8 +138,10 @@ class ApprovalBook:
             UsageError: An unknown answer, or a wider scope for a denial or an unsafe tool, or more
                 rights than the call needs.
             RunError: `already_resolved`: somebody was quicker, or it expired.
-            StorageError: It could not be written; nothing was answered.
+            StorageError: It could not be written, and nothing was answered; `forged_rights`: what
+                is shown is not what the log says.
         """
+        require_founded(self.log, STANDING)
         self.expire()
         approval = self.find(approval_id)
         given = Answer(answer, by, **more)
@@ -149,7 +154,12 @@ class ApprovalBook:
         return self.find(approval.approval_id)
 
     def standing(self, approval: Approval) -> list[CapabilityGrant]:
-        """Return the grants that came with an answer and that nobody ended since."""
+        """Return the grants that came with an answer and that nobody ended since.
+
+        Raises:
+            StorageError: `forged_rights`: the log gives fewer.
+        """
+        require_founded(self.log, GRANTS)
         given = [CapabilityGrant(**each) for each in approval.grants]
         marks = ", ".join("?" * len(given))
         rows = self.log.read(
@@ -269,9 +279,11 @@ def consume(approval_id: str) -> Within:
 
     Raises:
         RunError: (when it runs) `already_resolved`: it is not approved any more.
+        StorageError: (when it runs) `forged_rights`: no event of the log approved it.
     """
 
     def take(connection: sqlite3.Connection) -> None:
+        require_founded_in(connection, STANDING)
         row = connection.execute(
             "SELECT state FROM approvals WHERE approval_id = ?", (approval_id,)
         ).fetchone()

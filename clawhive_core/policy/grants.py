@@ -11,12 +11,13 @@ from typing import Any
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.errors import UnknownId, UsageError
+from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Scope
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import issued, steps_of
+from clawhive_core.policy.ledger import STANDING, issued, steps_of
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -73,13 +74,22 @@ class GrantBook:
         """Return the session's and the persistent grants that this principal has now.
 
         What the local user granted to the default agent the local user has too.
+
+        Raises:
+            StorageError: `forged_rights`: the log gives fewer.
         """
+        self._require_founded()
         found = [entry.grant for entry in read_persistent(self._user_dir).entries]
         found += self._in_log("session", conversation_id)
         return [each for each in found if _is_for(each, principal) and is_live(each, now)]
 
     def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:
-        """Return a task's grants as they stand now: not ended, not expired, no parent revoked."""
+        """Return a task's grants as they stand now: not ended, not expired, no parent revoked.
+
+        Raises:
+            StorageError: `forged_rights`: the log gives fewer.
+        """
+        self._require_founded()
         found = [each for each in self._in_log("task", task_id) if is_live(each, now)]
         # The log ends what was derived from its own grants; persistent parents are not in it.
         parents = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
@@ -143,6 +153,10 @@ class GrantBook:
         elif not dropped:
             raise UnknownId(f"the grant {grant_id} is gone", place=text, fix="clawhive grants list")
         return grant_id
+
+    def _require_founded(self) -> None:
+        if self._log is not None:
+            require_founded(self._log, STANDING)
 
     def _find(self, text: str, now: datetime) -> str:
         rows = self.standing(now)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from clawhive_core.events.founded import Standing
 from clawhive_core.events.log import Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
@@ -22,6 +23,12 @@ SCHEMA = RoomSchema(
         );
         CREATE INDEX grants_scope ON grants(scope, scope_id);
         CREATE VIEW v_grants AS SELECT * FROM grants;
+        """,
+        """
+        CREATE INDEX grants_standing ON grants(grant_id) WHERE ended_at IS NULL;
+        DROP VIEW v_grants;
+        CREATE VIEW v_grants AS SELECT grant_id, capability, subject, scope, scope_id, issuer, mode,
+          expires_at, parent_grant, issued_at, ended_at FROM grants;
         """,
     ),
 )
@@ -71,3 +78,30 @@ PROJECTIONS: Projections = {
     "grant.revoked": (_on_revoked,),
     "run.end": (_on_run_end,),
 }
+
+# The index `events_of_grants` is used only where its own condition is repeated word for word.
+_OF_GRANTS = "kind IN ('grant.issued', 'grant.revoked')"
+
+STANDING = Standing(
+    "grants",
+    "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant,"
+    " issued_at",
+    "ended_at IS NULL",
+    f"""seq IN (
+      WITH RECURSIVE line(grant_id, parent_grant, scope, scope_id, issued_at) AS (
+        SELECT grant_id, parent_grant, scope, scope_id, issued_at FROM grants
+        WHERE ended_at IS NULL
+        UNION
+        SELECT g.grant_id, g.parent_grant, g.scope, g.scope_id, g.issued_at
+        FROM line JOIN grants AS g ON g.grant_id = line.parent_grant
+      )
+      SELECT seq FROM events WHERE {_OF_GRANTS} AND ts IN (SELECT issued_at FROM line)
+      UNION
+      SELECT seq FROM events WHERE {_OF_GRANTS} AND kind = 'grant.revoked'
+      UNION
+      SELECT seq FROM events
+      WHERE kind = 'run.end' AND task_id IN (SELECT scope_id FROM line WHERE scope = 'task')
+    )""",  # noqa: S608 - constants
+    PROJECTIONS,
+)
+"""The grants that give rights now; what they were derived from may have been revoked."""

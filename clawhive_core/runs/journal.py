@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import Principal
@@ -13,6 +14,9 @@ from clawhive_core.model.principal import Principal
 
 class Journal(Protocol):
     """Takes events in order. `EventLog` is one, `replay.RecordedJournal` another."""
+
+    redactor: Redactor
+    """What keeps secrets out of what is written."""
 
     async def append(
         self,

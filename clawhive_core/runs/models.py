@@ -11,6 +11,7 @@ from clawhive_core.capabilities import parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.events.log import now
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, digest, preview
 from clawhive_core.model.events import Blob
@@ -47,6 +48,7 @@ class Models:
     ) -> None:
         self.adapters = adapters
         self._journal = journal
+        self._redactor = journal.redactor
         self._seconds = seconds
         self._histories: dict[tuple[str, str | None], _History] = {}
         self._usage: dict[str, Usage] = {}
@@ -127,7 +129,7 @@ class Models:
         # A tool that asks a model has a conversation of its own beside the loop's.
         key = (scope.run.run_id, scope.parent_invocation_id)
         history = self._histories.setdefault(key, _History())
-        new = history.extend(request.messages)
+        new = history.extend(request.messages, self._redactor)
         body = {
             "model": request.model,
             "system": None if request.system is None else Blob(request.system),
@@ -201,14 +203,24 @@ class _History:
         """The digest over the digests of all messages so far."""
         return self._hash.hexdigest()
 
-    def extend(self, messages: Sequence[LlmMessage]) -> Sequence[LlmMessage]:
-        """Take the messages of a request; return those that were not in the one before."""
+    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> Sequence[LlmMessage]:
+        """Take the messages of a request; return those that were not in the one before.
+
+        The digest is over what the log holds of them, which is all that a replay has.
+        """
         grown = len(messages) >= self.count > 0 and messages[self.count - 1] is self.last
         if not grown:
             self.count, self._hash = 0, hashlib.sha256()
         new = messages[self.count :]
         for message in new:
-            self._hash.update(hashlib.sha256(canonical(message_to_json(message))).digest())
+            self._hash.update(hashlib.sha256(_as_written(message, redactor)).digest())
         self.count = len(messages)
         self.last = messages[-1] if messages else None
         return new
+
+
+def _as_written(message: LlmMessage, redactor: Redactor) -> bytes:
+    value = message_to_json(message)
+    data = canonical(value)
+    suspect = redactor.active and redactor.may_be_in(data)
+    return canonical(redactor.value(value)) if suspect else data

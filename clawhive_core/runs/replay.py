@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, full
 from clawhive_core.execution.scope import CallScope, is_nested
@@ -82,7 +84,7 @@ class Record:
         """Read a run's events.
 
         Raises:
-            NotReplayable: The log has no start of this run.
+            NotReplayable: The log has no start of this run, or bodies of it were pruned.
         """
         waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
         calls: dict[str | None, RecordedCall] = {}
@@ -104,6 +106,10 @@ class Record:
                 calls.setdefault(step, RecordedCall(stored)).take(stored)
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
+        if pruned := pruned_bodies(log, run_id):
+            what = f"{pruned} of run {run_id}'s bodies were pruned; only their digests are left"
+            fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
+            raise NotReplayable(what, place=run_id, fix=fix)
         return cls(log, run_id, start, waiting, calls, finished, frozenset(asked))
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
@@ -159,6 +165,7 @@ class RecordedJournal:
 
     def __init__(self, record: Record) -> None:
         self._record = record
+        self.redactor = Redactor()  # idle: what is recorded holds no secrets
 
     async def append(
         self,

@@ -12,6 +12,7 @@ from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NeedHumanApproval, ToolError
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
@@ -170,6 +171,9 @@ class _NestedDoor:
 
 class _Unrecorded:
     """Takes what a plan says of steps without a call: the call around it says how it ended."""
+
+    def __init__(self) -> None:
+        self.redactor = Redactor()  # idle: nothing is written
 
     async def append(self, *events: Event, **_: object) -> list[int]:
         del events

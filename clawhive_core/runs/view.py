@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.errors import UnknownId
+from clawhive_core.errors import ClawHiveError, UnknownId
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
@@ -52,6 +52,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         fold.take(stored)
     end = fold.end
     status = row["status"]
+    output, is_pruned = _output(log, end)
     return {
         "schema": "run/1",
         "run_id": run_id,
@@ -64,13 +65,24 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "status": status,
         "started_at": row["started_at"],
         "ended_at": row["ended_at"],
-        "output": None if end is None else log.load(end["output"]),
+        "output": output,
+        **({"output_pruned": True} if is_pruned else {}),
         "artifacts_dir": row["artifacts"],
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),
         "usage": _NO_USAGE if end is None else end["usage"],
         "error": None if end is None else end["error"],
     }
+
+
+def _output(log: EventLog, end: Mapping[str, Any] | None) -> tuple[Any, bool]:
+    """Return a run's output, and whether `audit prune` removed it."""
+    try:
+        return None if end is None else log.load(end["output"]), False
+    except ClawHiveError as error:
+        if error.code != "pruned":
+            raise
+        return None, True
 
 
 _NO_USAGE = {

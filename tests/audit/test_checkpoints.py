@@ -12,9 +12,14 @@ def user_dir(tmp_path):
     return tmp_path / "config" / "clawhive"
 
 
+@pytest.fixture(params=["hmac-sha256", "ed25519"])
+def scheme(request):
+    return request.param
+
+
 @pytest.fixture
-def checkpoints(user_dir):
-    return Checkpoints(user_dir, "db_1", "/project/.clawhive/hive.db")
+def checkpoints(user_dir, scheme):
+    return Checkpoints(user_dir, "db_1", "/project/.clawhive/hive.db", scheme)
 
 
 def test_a_checkpoint_is_read_back_and_genuine(checkpoints):
@@ -27,11 +32,11 @@ def test_a_checkpoint_is_read_back_and_genuine(checkpoints):
     assert found.damaged == ()
 
 
-def test_a_line_names_its_scheme_key_and_database(checkpoints, user_dir):
+def test_a_line_names_its_scheme_key_and_database(checkpoints, scheme):
     checkpoints.write(5, "a" * 64, "run_1")
     (line,) = checkpoints.path.read_text(encoding="utf-8").splitlines()
     fields = json.loads(line)
-    assert fields["scheme"] == "hmac-sha256"
+    assert fields["scheme"] == scheme
     assert fields["database_id"] == "db_1"
     assert fields["path"] == "/project/.clawhive/hive.db"
     assert set(fields) >= {"seq", "hash", "run_id", "ts", "key", "signature"}
@@ -40,17 +45,17 @@ def test_a_line_names_its_scheme_key_and_database(checkpoints, user_dir):
 def test_key_and_checkpoints_are_private_and_the_key_is_never_replaced(checkpoints, user_dir):
     checkpoints.write(1, "a" * 64)
     key = checkpoints.key_path.read_bytes()
-    Checkpoints(user_dir, "db_2").write(1, "b" * 64)
+    Checkpoints(user_dir, "db_2", scheme=checkpoints.keys.scheme).write(1, "b" * 64)
     assert checkpoints.key_path.read_bytes() == key
     assert len(key) == 32
     assert checkpoints.key_path.stat().st_mode & 0o777 == 0o600
     assert checkpoints.path.stat().st_mode & 0o777 == 0o600
-    assert sorted(p.name for p in user_dir.iterdir()) == ["audit.key", "checkpoints"]
+    assert sorted(user_dir.iterdir()) == sorted((checkpoints.key_path, checkpoints.path.parent))
 
 
-def test_writers_that_start_together_agree_on_one_key(user_dir):
+def test_writers_that_start_together_agree_on_one_key(user_dir, scheme):
     barrier = threading.Barrier(8)
-    made = [Checkpoints(user_dir, f"db_{number}") for number in range(8)]
+    made = [Checkpoints(user_dir, f"db_{number}", scheme=scheme) for number in range(8)]
 
     def write(checkpoints):
         barrier.wait()

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import anyio
 import pytest
 
 from clawhive_core.audit.sinks import SinkFanout
@@ -112,3 +113,43 @@ async def test_a_sink_that_falls_too_far_behind_counts_as_failed(log, monkeypatc
     await log.append(*(Event("a", {}) for _ in range(5)))
     await log.flush()
     assert "too far behind" in str(fanout.problem())
+
+
+async def test_a_batch_that_one_sink_has_reaches_the_others_when_the_pump_is_stopped(log):
+    given, free = anyio.Event(), anyio.Event()
+
+    class Slow(Sink):
+        async def write(self, events):
+            given.set()
+            await free.wait()
+            await super().write(events)
+
+    first, second = Slow("first"), Sink("second")
+    fanout = SinkFanout(log, [first, second])
+    async with anyio.create_task_group() as group:
+        group.start_soon(fanout.pump)
+        await log.append(Event("a", {}))
+        await given.wait()
+        group.cancel_scope.cancel()
+        free.set()
+    await fanout.close()
+    assert [sink.kinds for sink in (first, second)] == [["a"], ["a"]]
+
+
+async def test_a_sink_that_hangs_counts_as_failed(log, monkeypatch):
+    monkeypatch.setattr("clawhive_core.audit.sinks._PATIENCE_SECONDS", 0.01)
+
+    class Hung(Sink):
+        async def write(self, events):
+            await anyio.Event().wait()
+
+    fanout = SinkFanout(log, [Hung("hung", required=True)])
+    await log.append(Event("a", {}))
+    await log.flush()
+    await fanout.drain()
+    assert "required audit sink `hung` failed" in fanout.problem()
+
+
+async def test_a_required_sink_that_is_not_there_is_a_problem_from_the_beginning(log):
+    assert SinkFanout(log, [Sink("here")], ["here"]).problem() is None
+    assert "`gone` is not there" in SinkFanout(log, [Sink("here")], ["gone", "here"]).problem()

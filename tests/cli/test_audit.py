@@ -90,3 +90,46 @@ def test_every_run_begins_and_ends_in_the_log(clawhive, log):
     kinds = [row["kind"] for row in clawhive.events()]
     assert kinds.count("run.start") == kinds.count("run.end") == 2
     assert kinds.count("invocation.start") == kinds.count("invocation.end")
+
+
+def test_events_are_found_by_what_they_say(clawhive, log):
+    done = clawhive("audit", "query", "--run", "last", "--decision", "deny")
+    assert [line.split()[2:5:2] for line in done.out.splitlines()] == [
+        ["invocation.refused", "file.list"]
+    ]
+    rows = clawhive("audit", "query", "--text", "FOLDER ABOVE", "--jsonl").out.splitlines()
+    assert {json.loads(row)["schema"] for row in rows} == {"event/1"}
+    found = clawhive("audit", "query", "--since", "1h", "--limit", "2", "--json").json
+    assert found["truncated"]
+    assert [row["seq"] for row in found["events"]] == sorted(r["seq"] for r in found["events"])
+    assert clawhive("audit", "query", "--until", "2020-01-01").out == ""
+    assert clawhive("audit", "query", "--tool", "\udc80").out == ""
+
+
+@pytest.mark.parametrize("words", [("--since", "soon"), ("--until", "5y"), ("--since", "-3h")])
+def test_a_time_that_is_none_is_answered_with_how_to_write_one(clawhive, log, words):
+    done = clawhive("audit", "query", *words)
+    assert done.code == 2
+    assert "neither a time nor a duration" in done.err
+    assert words[0] in done.err
+
+
+def test_a_query_without_a_log_finds_nothing_and_makes_none(clawhive):
+    assert clawhive("audit", "query", "--json").json["events"] == []
+    assert clawhive("audit", "query", "--run", "last").code == 2
+    assert not (clawhive.root / ".clawhive").exists()
+
+
+def test_the_log_is_exported_to_stdout_and_to_a_file(clawhive, log):
+    rows = clawhive("audit", "export").out.splitlines()
+    assert [json.loads(row) for row in rows] == clawhive.events()
+    for form, key in (("jsonl", "schema"), ("ocsf", "class_uid"), ("otel", "resourceSpans")):
+        out = clawhive.root / f"out.{form}"
+        done = clawhive("audit", "export", "--format", form, "--run", "last", "--output", str(out))
+        assert (done.code, done.out) == (0, "")
+        lines = out.read_text("utf-8").splitlines()
+        assert f"{len(lines)} lines in" in done.err
+        assert all(key in json.loads(line) for line in lines)
+    assert clawhive("audit", "export", "--until", "2020-01-01").out == ""
+    assert clawhive("audit", "export", "--run", "none").code == 2
+    assert clawhive("audit", "export", "--output", "none/out").code == 2

@@ -13,6 +13,7 @@ NAMES = (
     *("check", "skill", "skills", "skills-new"),
     *("tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-explain"),
+    *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),
 )
 
 
@@ -77,6 +78,18 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("explain", "denied"), "explanation"),
         (("explain", "CH0101"), "explanation"),
         (("audit", "verify"), "audit-verify"),
+        (("audit", "query"), "audit-query"),
+        (("audit", "query", "--run", "last", "--decision", "deny"), "audit-query"),
+        (("audit", "query", "--run", "none"), "error"),
+        (("audit", "query", "--since", "some day"), "error"),
+        (("audit", "rebuild"), "audit-rebuild"),
+        (("audit", "rebuild", "--check"), "audit-rebuild"),
+        (("audit", "key", "show"), "audit-key"),
+        (("audit", "key", "rotate"), "audit-key"),
+        (("audit", "prune", "--before", "1d"), "audit-prune"),
+        (("audit", "prune", "--before", "2099-01-01", "--vacuum"), "audit-prune"),
+        (("audit", "prune", "--before", "soon"), "error"),
+        (("audit", "prune"), "error"),
         (("plugins", "new", "hello"), "plugins-new"),
         (("grants", "list"), "grants"),
         (("grants", "issue", "fs.write:${workspace}/**", "--always"), "grants"),

@@ -59,8 +59,8 @@ def test_without_plugins_only_the_core_is_there(clawhive):
     providers = {tool["provider_id"] for tool in tools}
     assert "sandbox" in providers
     assert all(each in {"sandbox", "core"} or each.startswith("skill_") for each in providers)
-    (row,) = clawhive("plugins", "--json", "--no-plugins").json["plugins"]
-    assert (row["status"], row["enabled"]) == ("disabled", False)
+    rows = clawhive("plugins", "--json", "--no-plugins").json["plugins"]
+    assert {(row["status"], row["enabled"]) for row in rows} == {("disabled", False)}
 
 
 def test_one_plugin_is_switched_off_by_name(clawhive, bad_tools):
@@ -84,7 +84,8 @@ def test_a_plugin_switched_off_by_configuration_stays_off(clawhive, bad_tools):
     folder.mkdir(parents=True)
     folder.joinpath("config.toml").write_text('[plugins]\ndisabled = ["bad"]\n')
     rows = clawhive("plugins", "--json", "--no-plugins=builtin").json["plugins"]
-    assert {row["id"]: row["status"] for row in rows} == {"bad": "disabled", "builtin": "disabled"}
+    off = {row["id"] for row in rows if row["status"] == "disabled"}
+    assert off == {"bad", "builtin"}
 
 
 def test_an_unknown_name_to_switch_off_is_noticed(clawhive):

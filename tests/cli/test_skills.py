@@ -237,7 +237,11 @@ def test_a_skill_that_requires_a_missing_tool_is_listed_checked_and_refused(claw
 def test_a_check_takes_the_tools_from_a_list(clawhive):
     needy(clawhive, "requires: {tools: [no.tool, my.tool]}")
     file = clawhive.root / "tools.json"
-    file.write_text(json.dumps({"tools": [{"name": "no.tool", "aliases": ["my.tool"]}]}))
+    tools = [{"name": "no.tool", "aliases": ["my.tool"]}]
+    tools += [
+        {"name": name} for name in ("file.read", "file.search")
+    ]  # what shipped skills require
+    file.write_text(json.dumps({"tools": tools}))
     assert clawhive("skills", "check", "--tools", "tools.json").code == 0
     file.write_text(clawhive("tools", "list", "--json").out)
     done = clawhive("skills", "check", "--tools", "tools.json", "--json")

@@ -1,5 +1,6 @@
 import pytest
 
+from clawhive_core.errors import StorageError
 from clawhive_core.events.rebuild import Difference, compare, rebuild
 from clawhive_core.model.events import Event
 from clawhive_core.storage.schema import RoomSchema
@@ -78,7 +79,7 @@ def test_a_replay_that_raises_leaves_the_tables_as_they_were(log):
         raise LookupError(stored.seq)
 
     before = grants(log)
-    with pytest.raises(LookupError):
+    with pytest.raises(StorageError, match="Row 2 of the log cannot be applied"):
         rebuild(log, {**PROJECTIONS, "noise": (fail,)}, TABLES)
     assert grants(log) == before
 

@@ -72,8 +72,12 @@ class Project:
         ]
         return self.skill("jung", JUNG % (", ".join(names), more), handlers)
 
-    def hive(self, **flags):
-        return Hive.open(self.root, flags={**self.flags, **flags}, env=self.env)
+    def hive(self, *providers, **flags):
+        def load(config, env):
+            return _Given(providers, {}, open_plugins(config, env))
+
+        flags = {**self.flags, **flags}
+        return Hive.open(self.root, flags=flags, env=self.env, plugins=load)
 
     def trust(self, name):
         from clawhive_core.config.opening import open_config
@@ -466,8 +470,7 @@ async def test_a_plugin_tool_that_a_handler_calls_is_not_held_to_the_skills_cont
         "await ctx.call('demo.inner')]",
         'requires: {tools: [demo.outer]}\npermissions: ["tool.call:demo.*"]',
     )
-    async with project.hive() as hive, hive.session() as session:
-        await hive.catalog.add(provider)
+    async with project.hive(provider) as hive, hive.session() as session:
         allowed, refused = await session.call("jung.ask", {})
     assert allowed == {"who": "skill:jung"}
     assert refused["error"] == "tool_not_imported"

@@ -1,0 +1,148 @@
+"""The log, or a part of it, in a form that other systems read: a line at a time."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from clawhive_core.audit.nameless import Nameless
+from clawhive_core.audit.ocsf import api_activity
+from clawhive_core.audit.otlp import traces
+from clawhive_core.audit.query import EventFilter, oldest_first
+from clawhive_core.audit.spans import Load, Span, SpanFold
+from clawhive_core.errors import ClawHiveError, UsageError
+from clawhive_core.events.chain import SELECT
+from clawhive_core.events.log import EventLog
+from clawhive_core.events.rows import stored
+from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.events import StoredEvent
+
+Format = Literal["jsonl", "otel", "ocsf"]
+
+_SPANS = 200
+"""Spans a line, so that a long run does not become one."""
+
+
+def lines(
+    log: EventLog, form: Format, wanted: EventFilter, *, bodies: bool = False
+) -> Iterator[str]:
+    """Yield an export line by line; what is held in memory does not grow with the log.
+
+    `jsonl` and `ocsf` give one line an event; `otel` gives the spans of the runs that began in
+    the wanted time, each run whole.
+
+    Args:
+        log: The log; what is appended meanwhile is left out.
+        form: The form.
+        wanted: Of which run, since when, until when.
+        bodies: Whether to put the values in place of references to bodies.
+
+    Raises:
+        StorageError: The log cannot be read.
+        ClawHiveError: `damaged_body`, with `bodies`.
+    """
+    load = _loader(log) if bodies else None
+    return (canonical_text(value) for value in _FORMS[form](log, wanted, load))
+
+
+def write_file(path: Path, content: Iterable[str]) -> int:
+    """Write lines to a file for this user alone; it appears whole, or not at all.
+
+    Until then it has no name, so that not even a killed process leaves a part of it.
+
+    Returns:
+        How many lines.
+
+    Raises:
+        UsageError: The file cannot be written; what was there before stays.
+    """
+    is_device = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - links must stay
+    path = Path(os.path.realpath(path))
+    if is_device or (path.exists() and not path.is_file()):
+        raise UsageError(
+            "the export goes into a plain file only",
+            place=str(path),
+            fix="name one with --output F, or leave --output out: it goes to stdout then",
+        )
+    try:
+        with Nameless(path) as file:
+            return sum(1 for line in content if file.write(f"{line}\n"))
+    except OSError as error:
+        raise UsageError(
+            f"the export cannot be written: {error.strerror or error}",
+            place=str(path),
+            fix="name a file in a folder that is there and writable: --output F",
+        ) from error
+
+
+def _rows(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+    for event in oldest_first(log, wanted):
+        row = {"schema": "event/1", **event.to_dict()}
+        yield row if load is None else {**row, "body": _full(event.event.body, load)}
+
+
+def _activities(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+    del load  # OCSF has no place for bodies
+    for event in oldest_first(log, wanted):
+        yield api_activity(event, _intent(log, event))
+
+
+def _intent(log: EventLog, event: StoredEvent) -> StoredEvent | None:
+    """Return the start of the call that an event ends."""
+    if event.event.kind != "invocation.end":
+        return None
+    sql = (
+        f"{SELECT} WHERE invocation_id = ? AND kind = 'invocation.start' ORDER BY seq DESC LIMIT 1"
+    )
+    rows = log.read(sql, (event.event.invocation_id,))
+    return stored(rows[0]) if rows else None
+
+
+def _traces(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+    begun = EventFilter(
+        run_id=wanted.run_id, kind="run.start", since=wanted.since, until=wanted.until
+    )
+    for start in oldest_first(log, begun):
+        waiting: list[Span] = []
+        fold = SpanFold(load)
+        for event in log.events(run_id=start.event.run_id):
+            waiting += fold.take(event)
+            if len(waiting) >= _SPANS:
+                yield traces(waiting)
+                waiting = []
+        waiting += fold.finish()
+        if waiting:
+            yield traces(waiting)
+
+
+_FORMS: Mapping[
+    Format, Callable[[EventLog, EventFilter, Load | None], Iterator[dict[str, Any]]]
+] = {"jsonl": _rows, "ocsf": _activities, "otel": _traces}
+
+
+def _loader(log: EventLog) -> Load:
+    def load(ref: Any) -> Any:
+        try:
+            value = log.load(ref)
+        except ClawHiveError as error:
+            if error.code != "pruned":
+                raise
+            return {**ref, "pruned": True}
+        return {"$bytes": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+    return load
+
+
+def _full(value: Any, load: Load) -> Any:
+    """Return a body with its references resolved; a pruned one is said to be."""
+    if isinstance(value, list):
+        return [_full(item, load) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    if fields.keys() & {"$blob", "$value"}:
+        return load(fields)
+    return {name: _full(item, load) for name, item in fields.items()}

@@ -1,0 +1,158 @@
+"""Rights written into the tables behind the log's back: they give nothing, and are told."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from clawhive_core.errors import StorageError
+from clawhive_core.testing import memory_hive
+
+EDIT = ("run", "--task", "edit_docs", "--input", "path=a.md", "--input", "find=two")
+EDIT += ("--input", "replace=2")
+
+
+@pytest.fixture
+def file(clawhive):
+    path = clawhive.root / "a.md"
+    path.write_text("one\ntwo\n", "utf-8")
+    return path
+
+
+def edit(root, *statements):
+    with closing(sqlite3.connect(root / ".clawhive" / "hive.db")) as other:
+        for statement in statements:
+            assert other.execute(statement).rowcount > 0, statement
+        other.commit()
+
+
+def grant(root, scope_id="sess", scope="session", name="forged"):
+    return (
+        f"INSERT INTO grants VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}',"
+        f" '{scope_id}', 'user', 'allow', NULL, NULL, '2026-01-01T00:00:00.000000Z', NULL)"
+    )
+
+
+@pytest.mark.promise("P-091")
+def test_a_grant_inserted_into_its_table_gives_no_right(clawhive, file):
+    assert clawhive(*EDIT, "--session", "sess").code == 3
+    edit(clawhive.root, grant(clawhive.root))
+    for words in (EDIT, ("runs", "resume", "last"), ("tools", "list")):
+        done = clawhive(*words, *(("--session", "sess") if words == EDIT else ()))
+        assert done.code == 1
+        assert "error[forged_rights]" in done.err
+        assert "forged" in done.err
+        assert "fix: clawhive audit rebuild" in done.err
+    assert file.read_text("utf-8") == "one\ntwo\n"
+    assert clawhive("audit", "rebuild", "--check").out.startswith("grants: rows too many 1")
+    assert clawhive("audit", "rebuild", "--check").code == 1
+    assert clawhive("audit", "rebuild").code == 0
+    assert clawhive("audit", "rebuild", "--check").code == 0
+    assert clawhive("audit", "verify").code == 0
+    assert clawhive(*EDIT, "--session", "sess").code == 3
+    assert clawhive.events()[-1]["kind"] != "tables.rebuilt"
+    rebuilt = [row for row in clawhive.events() if row["kind"] == "tables.rebuilt"]
+    assert [row["body"]["differences"] for row in rebuilt] == [
+        [{"table": "grants", "missing": 0, "extra": 1}]
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE approvals SET state = 'approved', resolved_by = 'user:local'",
+        "UPDATE approvals SET expires_at = '2099-01-01T00:00:00.000000Z'",
+        "UPDATE approvals SET digest = 'f'",
+        "UPDATE approvals SET capabilities = '[\"fs.write:/**\"]'",
+        "UPDATE approvals SET tool = 'shell.exec'",
+    ],
+)
+def test_a_changed_approval_can_be_neither_used_nor_answered(clawhive, file, statement):
+    assert clawhive(*EDIT).code == 3
+    edit(clawhive.root, statement)
+    for words in (("runs", "resume", "last"), ("approvals", "approve", "last")):
+        done = clawhive(*words)
+        assert done.code == 1
+        assert "error[forged_rights]" in done.err
+    assert file.read_text("utf-8") == "one\ntwo\n"
+    assert clawhive("audit", "rebuild").out.startswith("approvals: rows too many 1, lacking 1")
+    assert clawhive("approvals", "approve", "last").code == 0
+    assert clawhive("runs", "resume", "last").code == 0
+    assert file.read_text("utf-8") == "one\n2\n"
+
+
+def test_a_used_approval_cannot_be_used_again_by_editing_its_row(clawhive, file):
+    clawhive(*EDIT)
+    clawhive("approvals", "approve", "last")
+    clawhive("runs", "resume", "last")
+    edit(clawhive.root, "UPDATE approvals SET state = 'approved'")
+    assert "error[forged_rights]" in clawhive(*EDIT).err
+
+
+def test_a_revoked_grant_does_not_rise_again(clawhive, file):
+    issue = ("grants", "issue", "fs.write:${workspace}/**", "--session", "sess")
+    assert clawhive(*issue).code == 0
+    assert clawhive(*EDIT, "--session", "sess").code == 3  # an edit is shown all the same
+    assert clawhive("grants", "revoke", "last").code == 0
+    edit(clawhive.root, "UPDATE grants SET ended_at = NULL WHERE scope = 'session'")
+    assert "error[forged_rights]" in clawhive(*EDIT, "--session", "sess").err
+
+
+def test_an_ended_tasks_grants_do_not_rise_again(clawhive):
+    clawhive("run", "look", "--model", "scripted:demo")
+    edit(clawhive.root, "UPDATE grants SET ended_at = NULL")
+    assert "error[forged_rights]" in clawhive("runs", "replay", "last").err
+
+
+def test_rights_that_the_log_gives_are_no_difference(clawhive, file):
+    clawhive(*EDIT, "--session", "sess")
+    clawhive("approvals", "approve", "last", "--scope", "session")
+    clawhive("grants", "issue", "fs.read:${workspace}/x/**", "--task", "last")
+    clawhive("grants", "issue", "fs.read:${workspace}/y/**", "--always")
+    clawhive("grants", "issue", "fs.read:${workspace}/z/**", "--session", "sess")
+    clawhive("grants", "revoke", "last")
+    clawhive("runs", "resume", "last")
+    assert clawhive(*EDIT, "--session", "sess").code in {0, 1, 3}
+    assert clawhive("audit", "rebuild", "--check").out == "the tables are what the log says\n"
+
+
+def test_the_tables_that_the_log_does_not_hold_are_left_alone(clawhive, file):
+    clawhive(*EDIT)
+    edit(clawhive.root, "DELETE FROM grants", "UPDATE runs SET status = 'succeeded'")
+    out = clawhive("audit", "rebuild", "--json").json
+    assert {row["table"] for row in out["differences"]} == {"grants", "runs"}
+    assert clawhive("runs", "list", "--json").json["runs"][0]["status"] == "waiting_approval"
+
+
+def test_a_log_that_cannot_be_applied_again_is_told_and_nothing_changed(clawhive, file):
+    clawhive(*EDIT)
+    _ruin(clawhive.root)
+    done = clawhive("audit", "rebuild")
+    assert done.code == 1
+    assert "cannot be applied again" in done.err
+    assert "clawhive audit verify" in done.err
+    assert clawhive("runs", "list", "--json").json["runs"] != []
+
+
+def _ruin(root):
+    with closing(sqlite3.connect(root / ".clawhive" / "hive.db")) as other:
+        other.execute("DROP TRIGGER events_refuse_update")
+        other.execute("UPDATE events SET body = '{}' WHERE kind = 'run.start'")
+        other.commit()
+
+
+def test_nothing_that_a_run_started_makes_tables_anew(clawhive, file, monkeypatch):
+    clawhive(*EDIT)
+    monkeypatch.setenv("CLAWHIVE_RUN", "run_1")
+    assert "inside_run" in clawhive("audit", "rebuild").err
+    assert clawhive("audit", "rebuild", "--check").code == 0
+
+
+async def test_a_grant_inserted_while_the_project_is_open_gives_no_right():
+    async with memory_hive() as hive:
+        async with hive.session():
+            pass
+        edit(hive.root, grant(hive.root, "conv_1"))
+        with pytest.raises(StorageError, match="somebody changed the table"):
+            async with hive.session():
+                pass
