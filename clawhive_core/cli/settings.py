@@ -75,7 +75,7 @@ class Settings:
 
     def has_log(self) -> bool:
         """Whether anything was ever recorded in this project; looking makes no log."""
-        return not _is_missing(self.config().root / ".clawhive" / "hive.db")
+        return not _is_missing(f"{self.config().root}/.clawhive/hive.db")
 
     def log(self) -> EventLog:
         """Open the project's log, without plugins or tools.
@@ -86,7 +86,7 @@ class Settings:
         from clawhive_core.hive.project_log import open_log
 
         config = self.config()
-        if _is_missing(config.root / ".clawhive" / "hive.db"):
+        if _is_missing(f"{config.root}/.clawhive/hive.db"):
             raise UnknownId(
                 "no run is recorded here",
                 place=str(config.root),
@@ -182,10 +182,10 @@ def _leave_behind(loop: asyncio.AbstractEventLoop) -> None:
             left_behind.append(thread.name)
 
 
-def _is_missing(path: Path) -> bool:
+def _is_missing(path: str) -> bool:
     """Whether a file is surely not there; one that cannot be looked at is opened and reported."""
     try:
-        path.stat()
+        os.stat(path)  # noqa: PTH116 - pathlib is not needed to start
     except FileNotFoundError:
         return True
     except OSError:

@@ -41,7 +41,8 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
+# Joiners are letters to some engines of regular expressions and not to others.
+WORD = re.compile(f"[{UNSPACED}]+|[^\\W_\u200c\u200d{UNSPACED}]+")
 PARTICLES = re.compile("[\u3040-\u309f]+")
 PARAGRAPH = re.compile(r"(?:[^\S\n]*\S[^\n]*(?:\n|$))+")
 HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
@@ -514,12 +515,29 @@ def segment_pattern(part: str) -> str:
             found += "[^/]*"
         elif piece == "?":
             found += "[^/]"
-        elif piece[0] == "[" and piece[-1] == "]" and piece.strip("[!]"):
-            inside = re.sub(r"([\\\[\]^])", r"\\\1", piece[1:-1])
-            found += f"[^{inside[1:]}]" if inside[0] == "!" else f"[{inside}]"
+        elif piece[0] == "[" and piece[1:-1] not in {"", "!"}:
+            found += class_pattern(piece[1:-1])
         else:
             found += re.escape(piece)
     return found
+
+
+def class_pattern(inside: str) -> str:
+    """Return the regular expression of what stands between `[` and `]`."""
+    negated = inside[0] == "!"
+    letters = inside[1:] if negated else inside
+    found, at = "", 0
+    while at < len(letters):
+        first, last = letters[at], letters[at]
+        if letters[at + 1 : at + 2] == "-" and at + 2 < len(letters):
+            last = letters[at + 2]
+            at += 2
+        at += 1
+        if first <= last:
+            found += re.escape(first) + ("-" + re.escape(last) if first < last else "")
+    if negated:
+        return f"[^/{found}]"
+    return f"[{found}]" if found else "(?!)"
 
 
 def title_of(text: str) -> str:

@@ -238,9 +238,8 @@ def test_a_check_takes_the_tools_from_a_list(clawhive):
     needy(clawhive, "requires: {tools: [no.tool, my.tool]}")
     file = clawhive.root / "tools.json"
     tools = [{"name": "no.tool", "aliases": ["my.tool"]}]
-    tools += [
-        {"name": name} for name in ("file.read", "file.search")
-    ]  # what shipped skills require
+    # What shipped skills require.
+    tools += [{"name": name} for name in ("file.read", "file.search", "web.search")]
     file.write_text(json.dumps({"tools": tools}))
     assert clawhive("skills", "check", "--tools", "tools.json").code == 0
     file.write_text(clawhive("tools", "list", "--json").out)

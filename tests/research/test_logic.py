@@ -225,10 +225,25 @@ def test_patterns_are_those_of_the_shell(research, pattern, folder, name, fittin
     assert [path for path in (*fitting, *other) if fits.fullmatch(path)] == fitting
 
 
-@given(st.text("ab/*?[]!^\\.-", max_size=12).filter(RESEARCH.is_pattern))
-def test_every_pattern_can_be_read(pattern):
+@given(st.text("ab/*?[]!^\\.-&|~", max_size=12).filter(RESEARCH.is_pattern))
+def test_every_pattern_can_be_read_and_fits_the_same_in_the_sandbox_engine(monty, pattern):
     _, _, fits = RESEARCH.read_pattern(pattern)
-    fits.fullmatch("a/b")
+    paths = ["a", "b", "a/b", "ab", "a.b", "-", "[", "a/a/b", "^", "\\"]
+    asked = "[read_pattern(pattern)[2].fullmatch(path) is not None for path in paths]"
+    theirs = monty.feed_run(asked, inputs={"pattern": pattern, "paths": paths})
+    assert theirs == [fits.fullmatch(path) is not None for path in paths]
+
+
+# Of ranges that run backwards the standard library makes something else in each version.
+CLASSES = st.lists(st.sampled_from(["a", "b", "!", "a-b"]), min_size=1, max_size=4).map("".join)
+
+
+@given(CLASSES, st.sampled_from("ab-!c"))
+def test_a_class_of_letters_fits_what_the_standard_library_says(inside, letter):
+    from fnmatch import fnmatchcase
+
+    _, _, fits = RESEARCH.read_pattern(f"[{inside}]")
+    assert (fits.fullmatch(letter) is not None) == fnmatchcase(letter, f"[{inside}]")
 
 
 @pytest.mark.parametrize(
