@@ -28,7 +28,7 @@ def local(name, **facts):
     return ToolMeta(name, "A tool.", OPEN, "local", risk="safe", **facts)
 
 
-@pytest.mark.promise("P-081")
+@pytest.mark.promise("P-077")
 def test_a_program_without_async_runs_calls_and_looks_back(project):
     with Hive.open_sync(**project) as hive:
         run = hive.run(task="run_code_snippet", input=SNIPPET)

@@ -85,7 +85,7 @@ def test_only_what_is_wanted_and_there_at_the_start_is_exported(log):
     assert [json.loads(line)["kind"] for line in found] == ["b"]
 
 
-@pytest.mark.promise("P-093")
+@pytest.mark.promise("P-087")
 async def test_a_run_is_spans_of_the_conventions_for_generative_ai():
     (line,) = await recorded("otel")
     (resource,) = line["resourceSpans"]

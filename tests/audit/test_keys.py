@@ -56,7 +56,7 @@ def test_a_look_makes_no_key(keys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.promise("P-096")
+@pytest.mark.promise("P-090")
 def test_what_retired_keys_signed_still_verifies_and_each_names_its_successor(keys, tmp_path):
     notes = [signed(keys, "one")]
     for text in ("two", "three"):

@@ -54,7 +54,7 @@ def seqs(log, limit=100, **wanted):
     ],
     ids=str,
 )
-@pytest.mark.promise("P-090")
+@pytest.mark.promise("P-084")
 def test_each_filter_lets_through_what_it_says_and_all_of_them_must_hold(log, wanted, found):
     assert seqs(log, **wanted) == found
 

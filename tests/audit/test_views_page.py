@@ -40,7 +40,7 @@ def documented(view):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.promise("P-094")
+@pytest.mark.promise("P-088")
 def test_a_view_has_the_columns_that_the_page_lists(path, view):
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as other:
         columns = [row[1] for row in other.execute(f"PRAGMA table_info({view})")]

@@ -7,7 +7,7 @@ EDIT = ("run", "--task", "edit_docs", "--input", "path=a.md", "--input", "find=t
 ALL = ("audit", "prune", "--before", "2099-01-01")
 
 
-@pytest.mark.promise("P-092")
+@pytest.mark.promise("P-086")
 def test_a_pruned_run_is_listed_shown_and_verified_but_not_replayed(clawhive):
     clawhive(*LONG)
     assert clawhive("runs", "replay", "last").code == 0

@@ -33,7 +33,7 @@ def grant(root, scope_id="sess", scope="session", name="forged"):
     )
 
 
-@pytest.mark.promise("P-091")
+@pytest.mark.promise("P-085")
 def test_a_grant_inserted_into_its_table_gives_no_right(clawhive, file):
     assert clawhive(*EDIT, "--session", "sess").code == 3
     edit(clawhive.root, grant(clawhive.root))

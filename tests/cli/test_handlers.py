@@ -41,7 +41,7 @@ def greet(one, *more):
     return one("tools", "call", "one.greet", "--args", '{"name": "Ana"}', *more)
 
 
-@pytest.mark.promise("P-060")
+@pytest.mark.promise("P-056")
 def test_an_exported_tool_is_listed_shown_and_called_by_name(one):
     listed = one("tools", "list", "--json").json["tools"]
     assert {"name": "one.greet", "provider_id": "skill_one"}.items() <= next(
@@ -53,7 +53,7 @@ def test_an_exported_tool_is_listed_shown_and_called_by_name(one):
     assert check(one, one_object(done), "tool-result")["structured"]["count"] == 2
 
 
-@pytest.mark.promise("P-066")
+@pytest.mark.promise("P-062")
 def test_what_a_handler_shows_and_prints_appears_at_once_on_stderr(one):
     done = greet(one, "--json")
     assert one_object(done)
@@ -63,7 +63,7 @@ def test_what_a_handler_shows_and_prints_appears_at_once_on_stderr(one):
     assert "\x1b[31m" not in done.err
 
 
-@pytest.mark.promise("P-061")
+@pytest.mark.promise("P-057")
 def test_a_task_that_calls_a_handler_replays_exactly(one):
     done = one("run", "--task", "one.hello")
     assert (done.code, done.out) == (0, "Hello Ana\n")
@@ -80,7 +80,7 @@ def test_a_handler_is_left_alone_by_a_replay(one):
     assert greet(one, "--json").json["structured"]["count"] == 2
 
 
-@pytest.mark.promise("P-064")
+@pytest.mark.promise("P-060")
 def test_an_export_without_handler_fails_the_check_with_its_line(one):
     manifest = one.root / "skills" / "one" / "clawhive.yaml"
     manifest.write_text(ONE.replace("- name: greet", "- name: great"))
@@ -90,7 +90,7 @@ def test_an_export_without_handler_fails_the_check_with_its_line(one):
     assert one("tools", "call", "one.great", "--json").json["error"] == "tool_not_found"
 
 
-@pytest.mark.promise("P-063")
+@pytest.mark.promise("P-059")
 def test_a_handler_that_no_engine_runs_names_the_way_out_and_it_works(one):
     handlers = one.root / "skills" / "one" / "handlers.py"
     handlers.write_text(
@@ -105,7 +105,7 @@ def test_a_handler_that_no_engine_runs_names_the_way_out_and_it_works(one):
     assert json.loads(greet(one).out) == {"m": 2}
 
 
-@pytest.mark.promise("P-062")
+@pytest.mark.promise("P-058")
 def test_a_handler_reaches_no_file_and_only_what_its_contract_names(one):
     handlers = one.root / "skills" / "one" / "handlers.py"
     handlers.write_text(
@@ -119,7 +119,7 @@ def test_a_handler_reaches_no_file_and_only_what_its_contract_names(one):
     assert "error[tool_failed]: handlers.py:2: " in done.err
 
 
-@pytest.mark.promise("P-065")
+@pytest.mark.promise("P-061")
 def test_a_skill_reads_and_saves_in_its_own_namespace_only(one):
     handlers = one.root / "skills" / "one" / "handlers.py"
     handlers.write_text(
@@ -134,7 +134,7 @@ def test_a_skill_reads_and_saves_in_its_own_namespace_only(one):
     }
 
 
-@pytest.mark.promise("P-067")
+@pytest.mark.promise("P-063")
 def test_a_new_skill_with_a_contract_works_at_once(clawhive):
     made = clawhive("skills", "new", "word-count", "--contract")
     assert made.code == 0

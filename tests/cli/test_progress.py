@@ -228,7 +228,7 @@ def _part(terminal):
 
 
 @pytest.mark.slow
-@pytest.mark.promise("P-082")
+@pytest.mark.promise("P-064")
 def test_on_a_terminal_a_run_shows_its_steps_and_leaves_only_what_it_said(clawhive):
     words = ("run", "--task", "run_code_snippet", "--input", "language=python")
     code, shown, _ = on_a_terminal(clawhive, (*words, "--input", f"code={CODE}"))

@@ -217,7 +217,7 @@ def needy(clawhive, manifest=NEEDS):
     folder.joinpath("clawhive.yaml").write_text(manifest)
 
 
-@pytest.mark.promise("P-079")
+@pytest.mark.promise("P-075")
 def test_a_skill_that_requires_a_missing_tool_is_listed_checked_and_refused(clawhive):
     needy(clawhive)
     rows = clawhive("skills", "list", "--json").json["skills"]

@@ -144,7 +144,7 @@ def test_a_query_of_the_logs_page_can_be_made(terminal):
     assert [row[:2] for row in rows] == [("file.list", "refused")]
 
 
-@pytest.mark.promise("P-085")
+@pytest.mark.promise("P-067")
 def test_a_report_is_made_and_checked_as_the_page_says(terminal):
     page = "docs/how-to/research-report.md"
     first, gone, check = consoles(page)

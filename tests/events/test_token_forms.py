@@ -121,7 +121,7 @@ def test_what_only_resembles_a_token_stays(redactor, text):
     assert redactor.text(text) == text
 
 
-@pytest.mark.promise("P-095")
+@pytest.mark.promise("P-089")
 def test_no_token_reaches_the_log_in_columns_bodies_previews_or_blobs(open_log):
     log = open_log(redactor=Redactor(by_form=True))
     for token in TOKENS.values():

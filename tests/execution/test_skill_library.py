@@ -75,7 +75,7 @@ def test_a_file_of_the_skill_is_opened_by_its_path(shelf):
     assert library.open("one", "SKILL.md").text == TEXT
 
 
-@pytest.mark.promise("P-077")
+@pytest.mark.promise("P-073")
 def test_the_text_of_a_project_is_closed_until_the_user_trusts_it(shelf):
     shelf.write("a.md", "A")
     for path in (None, "a.md", "SKILL.md", "missing.md"):
@@ -86,7 +86,7 @@ def test_the_text_of_a_project_is_closed_until_the_user_trusts_it(shelf):
     assert shelf.library().open("one", "a.md").text == "A"
 
 
-@pytest.mark.promise("P-077")
+@pytest.mark.promise("P-073")
 def test_what_changed_since_the_start_is_closed_again_without_a_new_start(shelf):
     file = shelf.write("a.md", "A")
     shelf.trust()
@@ -135,7 +135,7 @@ def test_a_link_in_the_users_directory_is_not_the_users_own(shelf):
     assert shelf.library().open("one").skill == "one"
 
 
-@pytest.mark.promise("P-078")
+@pytest.mark.promise("P-074")
 @pytest.mark.parametrize(
     "path",
     [

@@ -37,7 +37,7 @@ def items_of(made):
     return json.loads(made["evidence"])["items"]
 
 
-@pytest.mark.promise("P-084")
+@pytest.mark.promise("P-066")
 @given(st.lists(TEXTS, max_size=6), QUERIES, st.integers(1, 4), st.sampled_from(["quick", "deep"]))
 @example(["approval\r\n\r\nparks 😀 日本語"], "approval", 1, "deep")
 def test_each_snippet_is_exactly_what_stands_at_its_span(texts, query, max_sources, depth):

@@ -75,7 +75,7 @@ def codes(evidence):
     return {each["about"]: each["code"] for each in evidence["warnings"]}
 
 
-@pytest.mark.promise("P-085")
+@pytest.mark.promise("P-067")
 async def test_it_quotes_local_documents_with_their_places_and_replays(hive):
     put(
         hive,
@@ -107,7 +107,7 @@ async def test_it_quotes_local_documents_with_their_places_and_replays(hive):
     assert (result.ok, result.complete) == (True, True)
 
 
-@pytest.mark.promise("P-085")
+@pytest.mark.promise("P-067")
 async def test_the_stub_is_marked_in_report_and_evidence(hive):
     run, evidence = await report(hive)
     assert [each["made_up"] for each in evidence["sources"]] == [True] * 3
@@ -124,7 +124,7 @@ async def test_there_are_never_more_sources_than_asked_for(hive, count):
     assert [each["index"] for each in evidence["sources"]] == list(range(1, min(count, 12) + 1))
 
 
-@pytest.mark.promise("P-086")
+@pytest.mark.promise("P-068")
 async def test_what_cannot_be_read_is_named_and_the_rest_is_used(hive):
     put(hive, good__md="Approvals are parked.", b__bin=b"\xff\xfe approvals", n__txt="approval\0")
     put(hive, __env="KEY=approvals", other__md="Nothing.", same__md="Approvals are parked.")

@@ -55,7 +55,7 @@ async def approve(hive, input, approval="last", **more):
     return hive.approvals.resolve(approval, "approve", by="user:ana", edited=edited, **more)
 
 
-@pytest.mark.promise("P-073")
+@pytest.mark.promise("P-081")
 async def test_what_a_person_edited_is_done_and_both_are_in_the_log(writing, define):
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep(), output="${steps.keep}")
@@ -167,7 +167,7 @@ async def test_arguments_that_the_tool_does_not_take_are_refused_at_once(
         assert hive.approvals.find("last").state == "pending"
 
 
-@pytest.mark.promise("P-074")
+@pytest.mark.promise("P-082")
 @pytest.mark.parametrize("path", ["denied/x.txt", ".clawhive/hive.db", ".env", "/etc/passwd"])
 async def test_an_edit_lifts_no_deny(writing, define, path):
     settings = {"policy.deny": ["fs.write:${workspace}/denied/**"]}
@@ -386,7 +386,7 @@ def changed(hive, **changes):
     return given
 
 
-@pytest.mark.promise("P-075")
+@pytest.mark.promise("P-083")
 async def test_an_edited_proposal_is_what_is_shown_and_exactly_what_is_written(proposed):
     approved = await approve(proposed, changed(proposed, content="one\nZWEI\nthree\n"))
     assert "-two\n+ZWEI\n" in approved.diff

@@ -58,7 +58,7 @@ def ended(hive):
     return [row[0] is not None for row in rows]
 
 
-@pytest.mark.promise("P-070")
+@pytest.mark.promise("P-078")
 async def test_an_answer_for_a_step_is_for_its_items_and_for_no_other_step(writing, define):
     async with memory_hive(providers=[writing]) as hive:
         define(hive, each(), each("again", needs=["keep"]))
@@ -140,7 +140,7 @@ async def test_a_nested_call_has_what_its_step_was_given(writing, define):
         assert (run["status"], count(hive), len(shown)) == ("succeeded", 2, 2)
 
 
-@pytest.mark.promise("P-071")
+@pytest.mark.promise("P-079")
 async def test_an_answer_for_good_is_the_users_until_it_expires_or_is_revoked(writing, define):
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep())
@@ -190,7 +190,7 @@ async def test_who_comes_too_late_gives_nothing_for_good(writing, define):
         assert read_persistent(hive.config.user_dir).entries == ()
 
 
-@pytest.mark.promise("P-072")
+@pytest.mark.promise("P-080")
 @pytest.mark.parametrize("scope", ["step", "task", "session", "always"])
 async def test_no_scope_waives_the_answer_to_an_unsafe_call(tools, define, scope):
     tools.add("test.wipe", lambda given, ctx: "gone", risk="unsafe")

@@ -21,7 +21,7 @@ async def note_keep_note(given, ctx):
     return [first, kept, last]
 
 
-@pytest.mark.promise("P-087")
+@pytest.mark.promise("P-069")
 async def test_a_tool_is_parked_for_its_own_call_and_its_finished_calls_are_not_made_again(job):
     async with job(note_keep_note) as house:
         run = await house.run()

@@ -54,7 +54,7 @@ async def test_chains_of_calls_side_by_side_find_theirs_again_in_any_order(job):
         assert [house.lines(path) for path in paths] == [1] * 9
 
 
-@pytest.mark.promise("P-088")
+@pytest.mark.promise("P-070")
 async def test_a_restarted_tool_that_makes_another_call_fails_and_does_nothing_twice(job):
     numbers = iter(range(100))
 
@@ -124,7 +124,7 @@ async def test_refused_and_failed_calls_are_answered_as_before(job, appending):
         assert [name for name, _ in appending.calls].count("test.fail") == 1
 
 
-@pytest.mark.promise("P-089")
+@pytest.mark.promise("P-071")
 async def test_a_model_that_a_tool_asked_is_not_asked_again(job):
 
     model = ScriptedModel(["one", "two"])

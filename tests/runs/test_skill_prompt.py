@@ -54,7 +54,7 @@ def desk(tmp_path, monkeypatch):
     return Desk(tmp_path)
 
 
-@pytest.mark.promise("P-076")
+@pytest.mark.promise("P-072")
 async def test_a_skill_is_told_by_name_and_its_body_only_when_opened(desk):
     desk.text("words", "Counts words.", "Count slowly.", users=True)
     desk.model = ScriptedModel([calling("skill_open", {"name": "words"}), "Done."])
@@ -146,7 +146,7 @@ async def test_an_active_skill_that_cannot_be_told_stops_before_a_run_begins(des
         assert hive.log.read("SELECT count(*) FROM runs")[0][0] == 0
 
 
-@pytest.mark.promise("P-080")
+@pytest.mark.promise("P-076")
 async def test_a_replay_uses_what_was_told_and_not_what_the_skills_say_today(desk):
     folder = desk.text("words", body="Count slowly.", users=True)
     async with desk.hive() as hive:
@@ -160,7 +160,7 @@ async def test_a_replay_uses_what_was_told_and_not_what_the_skills_say_today(des
         assert "Count slowly." in hive.log.load(start.event.body["instructions"])
 
 
-@pytest.mark.promise("P-080")
+@pytest.mark.promise("P-076")
 async def test_a_resumed_run_goes_on_with_what_was_told(desk, tools):
     folder = desk.text("words", body="Count slowly.", users=True)
     tools.add("test.change", lambda given, ctx: "changed", risk="guarded")

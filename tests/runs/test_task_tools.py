@@ -59,7 +59,7 @@ async def shown(hive, run_id):
     return run_json(hive.log, run_id)
 
 
-@pytest.mark.promise("P-083")
+@pytest.mark.promise("P-065")
 async def test_a_task_type_is_a_tool_whose_steps_are_calls_of_their_own(tools):
     job = skill(
         job=(

@@ -26,7 +26,7 @@ KNOWN = KnownTools(frozenset({"web.search", "web.fetch", "shell_exec", "file.rea
 HERE = Place("skills/x.yaml", 1, 1)
 
 
-@pytest.mark.promise("P-079")
+@pytest.mark.promise("P-075")
 def test_a_skill_whose_tool_is_missing_is_left_out_with_the_place_of_the_name(place):
     place.skill("one", "requires:\n  tools:\n    - web.search\n    - web.serch\ntasks: {t: {}}\n")
     found = place.load(tools=KNOWN)
@@ -173,7 +173,7 @@ def test_what_stays_is_what_the_slow_way_keeps(draw):
     assert {each.skill.id for each in held.entries if each.state == "loaded"} == kept(draw, {"x.y"})
 
 
-@pytest.mark.promise("P-079")
+@pytest.mark.promise("P-075")
 async def test_a_start_holds_skills_against_its_own_catalog(place):
     place.skill("one", "requires: {tools: [web.serch]}\ntasks: {job: {steps: []}}")
     place.skill("two", "requires: {tools: [web.search]}")
@@ -200,7 +200,7 @@ async def test_a_tool_of_a_provider_that_only_the_start_knows_is_there(place):
         assert hive.skill_set.find("one").state == "invalid"
 
 
-@pytest.mark.promise("P-079")
+@pytest.mark.promise("P-075")
 async def test_what_manifests_list_is_what_a_start_finds(place):
     """Otherwise `skills check` would say another thing in CI than every start does."""
     async with Hive.open(place.root, env=place.env) as hive:

@@ -64,7 +64,7 @@ def from_export(span):
     return {"parentSpanId": "", **span, "attributes": attributes}
 
 
-@pytest.mark.promise("P-097")
+@pytest.mark.promise("P-091")
 async def test_the_collector_gets_the_spans_that_the_export_of_the_log_has(collector):
     async with hive(collector.endpoint) as opened:
         run = await opened.run("Look", model="scripted:any")
