@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
 from clawhive_core.execution.child import ChildPython
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.sandbox_report import LIMIT_TEXT
+from clawhive_core.policy.protected import GIT, OWN
 from clawhive_core.protocols.context import Stream
 from clawhive_core.protocols.sandbox import (
     HandlerCall,
@@ -34,12 +36,17 @@ class HandlerBoxes:
     Args:
         engines: The sandbox engines, preferred first; asked for at each call.
         limits: What one handler may use.
+        private: Folders that are no handler's, beside the project's protected files.
     """
 
     def __init__(
-        self, engines: Callable[[], Sequence[SandboxEngine]], limits: SandboxLimits
+        self,
+        engines: Callable[[], Sequence[SandboxEngine]],
+        limits: SandboxLimits,
+        private: Sequence[Path] = (),
     ) -> None:
         self.limits = limits
+        self._private = tuple(map(str, private))
         self._engines = engines
         self._room: defaultdict[int, anyio.CapacityLimiter] = defaultdict(
             lambda: anyio.CapacityLimiter(SIDE_BY_SIDE)
@@ -88,7 +95,8 @@ class HandlerBoxes:
     async def _in_child(
         self, skill: Skill, call: HandlerCall, host: Asked, context: ToolContext
     ) -> HandlerOutcome:
-        child = ChildPython(skill.folder, context.run_id)
+        own = (f"{context.scope.run.root}/{name}" for name in (*OWN, *GIT))
+        child = ChildPython(skill.folder, context.run_id, (*own, *self._private))
         try:
             return await child.run_handler(call, host, _printing(context))
         except SandboxUnavailable as error:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,13 +38,20 @@ class ChildPython:
     Args:
         folder: Where the process starts: the skill's folder.
         run_id: The run, which `CLAWHIVE_RUN` names to whatever the handler starts.
+        guarded: Paths that the process cannot open, where the kernel can fence them off (Landlock).
         env: Where what the process needs is taken from.
     """
 
     name = "python"
 
-    def __init__(self, folder: Path, run_id: str, env: Mapping[str, str] = os.environ) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        run_id: str,
+        guarded: Sequence[str] = (),
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._folder, self._guarded = folder, guarded
         self._env = {key: env[key] for key in _KEPT if key in env} | {"CLAWHIVE_RUN": run_id}
 
     async def run_handler(
@@ -57,7 +64,7 @@ class ChildPython:
         """
         process = await self._start()
         try:
-            return await _Conversation(process, call, host, output).hold()
+            return await _Conversation(process, call, host, output, self._guarded).hold()
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
@@ -107,8 +114,10 @@ class _Conversation:
         call: HandlerCall,
         host: HandlerHost,
         output: Callable[[Stream, bytes], None],
+        guarded: Sequence[str],
     ) -> None:
         self._process, self._call, self._host, self._output = process, call, host, output
+        self._guarded = list(guarded)
         self._sending = anyio.Lock()
         self._relayed = anyio.Event()
         self._fatal: BaseException | None = None
@@ -123,6 +132,7 @@ class _Conversation:
             "function": call.function,
             "input": dict(call.input),
             "facts": dict(call.facts),
+            "guarded": self._guarded,
             "memory_bytes": limits.memory_bytes,
             "file_bytes": limits.file_bytes,
         }

@@ -21,4 +21,4 @@ def sandbox_broker(config: Config, engines: Engines) -> SandboxBroker:
 
 def handler_boxes(config: Config, engines: Engines) -> HandlerBoxes:
     """Return what chooses a box for each handler."""
-    return HandlerBoxes(engines, sandbox_limits(config))
+    return HandlerBoxes(engines, sandbox_limits(config), (config.user_dir,))

@@ -386,3 +386,84 @@ async def test_a_folder_that_is_gone_makes_the_child_unusable(tmp_path):
     box = Box(ChildPython(tmp_path / "gone", "run_1"))
     with pytest.raises(SandboxUnavailable):
         await box("def f(input, ctx): ...")
+
+
+def has_landlock():
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) > 0
+
+
+@pytest.fixture
+def fenced(tmp_path):
+    root = tmp_path / "project"
+    for folder in (".clawhive", ".git/hooks", "notes", "skills/one"):
+        root.joinpath(folder).mkdir(parents=True)
+    for name in (".clawhive/hive.db", "clawhive.toml", "notes/a.txt", "b.txt"):
+        root.joinpath(name).write_text("as it was")
+    user = tmp_path / "user"
+    user.mkdir()
+    user.joinpath("grants.json").write_text("as it was")
+    root.joinpath("skills/one/link").symlink_to(root / ".clawhive")
+    guarded = (root / ".clawhive", root / "clawhive.toml", root / ".git/hooks", user)
+    box = Box(ChildPython(root / "skills/one", "run_1", tuple(map(str, guarded))))
+    box.root, box.user = root, user
+    return box
+
+
+def before(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+@pytest.mark.promise("P-092")
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "open(root + '/.clawhive/hive.db').read()",
+        "open(root + '/.clawhive/hive.db', 'a').write('x')",
+        "open(root + '/.clawhive/new', 'w').write('x')",
+        "open(root + '/clawhive.toml', 'w').write('x')",
+        "open(root + '/clawhive.lock', 'w').write('x')",
+        "open(root + '/.git/hooks/pre-commit', 'w').write('x')",
+        "open(user + '/grants.json').read()",
+        "open(user + '/trust.json', 'w').write('x')",
+        "open('link/hive.db').read()",
+        "open(f'/proc/{os.getppid()}/cwd/../../.clawhive/hive.db').read()",
+        "open(f'/proc/{os.getppid()}/root{root}/.clawhive/hive.db').read()",
+        "os.rename(root + '/.clawhive', root + '/notes/moved')",
+        "os.link(root + '/.clawhive/hive.db', root + '/notes/linked')",
+        "shutil.rmtree(root + '/.clawhive')",
+        "os.unlink(root + '/clawhive.toml')",
+        "os.truncate(root + '/.clawhive/hive.db', 0)",
+        "subprocess.run(['cat', root + '/.clawhive/hive.db'], check=True)",
+        "subprocess.run(['sh', '-c', f'echo x > {root}/clawhive.toml'], check=True)",
+    ],
+)
+async def test_a_childs_handler_and_what_it_starts_reach_nothing_of_clawhives(fenced, attack):
+    was = before(fenced.root.parent)
+    outcome = await fenced(
+        "import os, shutil, subprocess\ndef f(input, ctx):\n"
+        f"    root, user = {str(fenced.root)!r}, {str(fenced.user)!r}\n    {attack}\n"
+    )
+    assert outcome.error is not None
+    assert outcome.error.startswith(("PermissionError", "subprocess.CalledProcessError", "OSError"))
+    assert before(fenced.root.parent) == was
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+async def test_the_fence_leaves_a_childs_handler_everything_beside_it(fenced):
+    outcome = await fenced(
+        "import os, pathlib, subprocess, tempfile\ndef f(input, ctx):\n"
+        f"    root = pathlib.Path({str(fenced.root)!r})\n"
+        "    (root / 'notes/new').mkdir()\n    (root / 'notes/new/x').write_text('y')\n"
+        "    (root / 'b.txt').write_text('z')\n    (root / 'notes/a.txt').unlink()\n"
+        "    pathlib.Path('here').write_text('1')\n"
+        "    with tempfile.TemporaryFile() as file:\n        file.write(b'x')\n"
+        "    out = subprocess.run(['cat', str(root / 'b.txt')], capture_output=True, check=True)\n"
+        "    return [out.stdout.decode(), sorted(os.listdir(root))]\n"
+    )
+    assert outcome.error is None, outcome.error
+    names = [".clawhive", ".git", "b.txt", "clawhive.toml", "notes", "skills"]
+    assert outcome.value == ["z", names]
+    assert fenced.root.joinpath("notes/new/x").read_text() == "y"
