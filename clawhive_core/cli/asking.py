@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
 MODES = ("ask", "park", "deny")
 _WIDER: Mapping[str, ApprovalScope] = {"s": "step", "t": "task", "c": "session", "a": "always"}
-_CHOICES = (
-    "y yes, this call   s this step   t this task   c this conversation   a always   "
-    "e edit   n no > "
-)
-_UNSAFE_CHOICES = "y yes, this call   e edit   n no > "
+_CHOICES = "y yes, once   s step   t task   c conversation   a always   e edit   n no > "
+_UNSAFE_CHOICES = "y yes, once   e edit   n no > "
 _LESS = "Enter gives these   numbers or rights give less   b back > "
 
 
