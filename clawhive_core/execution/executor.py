@@ -239,8 +239,7 @@ class Executor:
 
     async def _append_intent(self, pending: PendingCall) -> None:
         """Write the intent and, in the same transaction, use its approval up."""
-        log, approval_id = self._wiring.log, pending.approval_id
-        sync = pending.leaves_the_run
+        log, approval_id, sync = self._wiring.log, pending.approval_id, pending.leaves_the_run
         if approval_id is None or approval_id == pending.scope.approved:
             # A call that nothing runs beside, but those that it is nested in, needs no company.
             alone = self._running == pending.scope.depth + 1
@@ -308,8 +307,7 @@ class Executor:
 
     def _interrupted(self, pending: PendingCall, context: ToolContext, work: Bounded[Any]) -> None:
         """Record what became of a call whose caller was cancelled."""
-        late = work.late_result()
-        if late is not None:
+        if (late := work.late_result()) is not None:
             self._record(pending, context, late)
             return
         status = "abandoned" if work.abandoned else "failed"
