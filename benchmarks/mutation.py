@@ -107,6 +107,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if not self._redacts:",
     ): "a shortcut: a redactor without a secret returns each key and each value as it is",
     (
+        "clawhive_core/capabilities/escapes.py",
+        "guard deleted",
+        'if b"%" not in raw:',
+    ): "a shortcut: where nothing is encoded, decoding replaces, counts and refuses nothing",
+    (
         "clawhive_core/events/writer.py",
         "guard deleted",
         "if self._closing:",
