@@ -78,7 +78,7 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     """Go on with a run that waits for a person or was interrupted.
 
     Calls that ended are answered from the log; one that was broken off is made again where its
-    tool says that this does no harm.
+    tool says that this does no harm. A tool that was parked for a call of its own begins again.
     """
     from clawhive_core.cli.progress import progress_line
     from clawhive_core.cli.run import EXIT_CODES, print_run, relay

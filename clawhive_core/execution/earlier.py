@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clawhive_core.errors import InvalidInput, RunError
+from clawhive_core.errors import InvalidInput
 from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored as stored_event
 from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, full
 from clawhive_core.execution.scope import NESTED, CallScope
-from clawhive_core.model.canonical import canonical, canonical_text, digest, preview
+from clawhive_core.model.canonical import canonical, canonical_text, digest
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
 
@@ -30,7 +30,7 @@ class EarlierCall:
     preview: str = ""
     call: RecordedCall | None = None
     answer: StoredEvent | None = None
-    taken: bool = False
+    is_taken: bool = False
 
     def take(self, stored: StoredEvent, log: EventLog) -> None:
         """Take the next event that the log has of it."""
@@ -60,6 +60,8 @@ class Earlier:
             for key in each.keys:
                 self._by_key[key].append(each)
         self._reached = 0
+        self.taken = 0
+        """How many of them were asked for again."""
 
     @property
     def last(self) -> int:
@@ -67,24 +69,22 @@ class Earlier:
         return self._calls[-1].number if self._calls else 0
 
     def call(self, name: str, input: Any) -> EarlierCall | None:
-        """Return the call that is made again, None for a new one after all that were made.
-
-        Raises:
-            RunError: `not_resumable`: another one was made here.
-        """
+        """Take the call that is made again, None where there is none."""
         try:
             plain = self._redacted(plain_object(input, MAX_INPUT))
         except InvalidInput:
             plain = {}  # as its refusal is recorded
-        return self._take(_call_key(name, plain), f"`{name}` {preview(canonical_text(plain))}")
+        return self._take(_call_key(name, plain))
 
     def request(self, request: LlmRequest) -> EarlierCall | None:
-        """Return the request that is made again, None for a new one after all that were made.
+        """Take the request that is made again, None where there is none."""
+        return self._take(_key_of_request(request, self._redacted))
 
-        Raises:
-            RunError: `not_resumable`: another one was made here.
-        """
-        return self._take(_key_of_request(request, self._redacted), f"a request to {request.model}")
+    def ahead(self) -> EarlierCall | None:
+        """Return the next call that was made after all that are taken, None where none was."""
+        if self._reached == self.last:
+            return None
+        return next(each for each in self._calls if each.number > self._reached)
 
     def answer(self, found: EarlierCall) -> LlmResponse | None:
         """Return what a model answered, None where the log has no answer.
@@ -95,24 +95,17 @@ class Earlier:
         """
         return None if found.answer is None else answer_of(self._log, found.answer)
 
-    def _take(self, key: str, what: str) -> EarlierCall | None:
+    def _take(self, key: str) -> EarlierCall | None:
         """Take the first equal call: those that run side by side may come in another order."""
         equal = self._by_key.get(key)
         while equal:
             found = equal.popleft()
-            if not found.taken:
-                found.taken = True
+            if not found.is_taken:
+                found.is_taken = True
+                self.taken += 1
                 self._reached = max(self._reached, found.number)
                 return found
-        ahead = next((each for each in self._calls if each.number > self._reached), None)
-        if ahead is None:
-            return None
-        raise RunError(
-            f"the restarted tool goes another way than the log says: now {what}, where its call "
-            f"{ahead.number} was {ahead.preview}",
-            code="not_resumable",
-            fix="start the run again; a tool that is restarted must make the same calls",
-        )
+        return None
 
     def _redacted(self, value: Any) -> Any:
         """Return a value as the log holds it."""

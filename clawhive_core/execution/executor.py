@@ -357,7 +357,7 @@ class Executor:
     async def _call(
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
-        number, recorded = context.nested.take_call(recordable_text(name), input)
+        number, recorded = await context.nested.take_call(recordable_text(name), input)
         call = ToolCall(f"{context.tool_call_id}{NESTED}{number}", name, input)
         below = context.scope.below(number, context.deadline)
         scope = replace(below, label=label, reach=context.reach)
@@ -374,7 +374,7 @@ class Executor:
             raise ToolError("no model is configured", code="unknown_model")
 
         async def complete() -> LlmResponse:
-            number, recorded = context.nested.take_answer(request)
+            number, recorded = await context.nested.take_answer(request)
             return recorded or await models.complete(
                 request, context.scope.below(number, context.deadline)
             )

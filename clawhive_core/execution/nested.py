@@ -9,11 +9,16 @@ from typing import Any, TypeVar
 import anyio
 
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError, StorageError
-from clawhive_core.execution.earlier import Earlier
+from clawhive_core.execution.earlier import Earlier, EarlierCall
 from clawhive_core.execution.recorded import LOST, RecordedCall
+from clawhive_core.model.canonical import preview
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 
 T = TypeVar("T")
+
+CATCH_UP_SECONDS = 1.0
+"""How long a restarted tool may make no recorded call before a new one is another way."""
+_STEP_SECONDS = 0.005
 
 
 @dataclass(slots=True)
@@ -27,6 +32,8 @@ class NestedCalls:
     earlier: Earlier | None = None
     """What earlier attempts made."""
     _running: int = 0
+    _catching_up: int = 0
+    """How many of the running calls wait for the code beside them."""
     _idle: anyio.Event | None = None
 
     @property
@@ -69,30 +76,51 @@ class NestedCalls:
             self._idle = self._idle or anyio.Event()
             await self._idle.wait()
 
-    def take_call(self, name: str, input: Any) -> tuple[int, RecordedCall | None]:
+    async def take_call(self, name: str, input: Any) -> tuple[int, RecordedCall | None]:
         """Return the number of a call, and what the log has of it.
 
         Raises:
-            RunError: `not_resumable`: the log has another one here.
+            RunError: `not_resumable`: the log has others here.
         """
         found = None if self.earlier is None else self.earlier.call(name, input)
         if found is not None:
             return found.number, found.call
-        self.made += 1
-        return self.made, None
+        return await self._new(f"`{name}` {preview(str(input), 160)}"), None
 
-    def take_answer(self, request: LlmRequest) -> tuple[int, LlmResponse | None]:
+    async def take_answer(self, request: LlmRequest) -> tuple[int, LlmResponse | None]:
         """Return the number of a request to a model, and the recorded answer.
 
         Raises:
-            RunError: `not_resumable`: the log has another one here.
+            RunError: `not_resumable`: the log has others here.
             ModelError: It is recorded that the model failed.
         """
         found = None if self.earlier is None else self.earlier.request(request)
         if self.earlier is not None and found is not None:
             return found.number, self.earlier.answer(found)
+        return await self._new(f"a request to {request.model}"), None
+
+    async def _new(self, what: str) -> int:
+        """Return the number of a call that the log has not; it comes after those that it has."""
+        if self.earlier is not None:
+            await self._catch_up(self.earlier, what)
         self.made += 1
-        return self.made, None
+        return self.made
+
+    async def _catch_up(self, earlier: Earlier, what: str) -> None:
+        """Let the tool's code that runs side by side come again as far as it had come."""
+        idle, taken = 0.0, earlier.taken
+        while (ahead := earlier.ahead()) is not None:
+            if idle >= CATCH_UP_SECONDS:
+                raise _differs(ahead, what)
+            self._catching_up += 1
+            try:
+                await anyio.sleep(_STEP_SECONDS)
+            finally:
+                self._catching_up -= 1
+            if self.stop is not None:
+                raise self.stop
+            moves = earlier.taken > taken or self._running - 1 > self._catching_up
+            idle, taken = 0.0 if moves else idle + _STEP_SECONDS, earlier.taken
 
 
 async def led(work: Awaitable[T], calls: NestedCalls) -> T:
@@ -115,6 +143,15 @@ async def led(work: Awaitable[T], calls: NestedCalls) -> T:
             return result
     await calls.settled()
     raise calls.stop
+
+
+def _differs(ahead: EarlierCall, what: str) -> RunError:
+    return RunError(
+        f"the restarted tool goes another way than the log says: now it asks for {what}, where its "
+        f"call {ahead.number} was {ahead.preview}",
+        code="not_resumable",
+        fix="start the run again; a tool that is restarted must make the same calls",
+    )
 
 
 def _is_final(error: ClawHiveError) -> bool:

@@ -179,6 +179,11 @@ class InvokeContext(Protocol):
 
         Returns:
             The tool's structured value, else its text; a refusal as a dict.
+
+        Raises:
+            NeedHumanApproval: A person must answer this call, or one beside it. Let it pass: the
+                tool is parked whatever its code does, and begins again when that is answered; its
+                finished calls are then answered from the log.
         """
         ...
 

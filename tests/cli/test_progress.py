@@ -256,7 +256,9 @@ def test_a_question_is_not_garbled_by_the_line(clawhive):
     code, shown, _ = on_a_terminal(clawhive, (*words, "--input", "replace=2"), ["y\n"])
     assert code == 0
     lines = screen(shown).splitlines()
-    asked = lines.index("y yes, once   s step   t task   c conversation   a always   e edit   n no > y")
+    asked = lines.index(
+        "y yes, once   s step   t task   c conversation   a always   e edit   n no > y"
+    )
     assert lines[asked - 1] == "+2"
     assert not [line for line in lines if "/2" in line]
 

@@ -169,6 +169,17 @@ def test_a_policy_check_is_written_as_the_page_says(terminal):
     names["test_the_check_keeps_the_rules_of_checks"]()
 
 
+def test_a_tool_that_calls_tools_is_written_as_the_page_says(terminal):
+    page = "docs/how-to/tools-that-call-tools.md"
+    new_plugin("press", terminal.project)
+    module = terminal.project / "press" / "clawhive_press" / "__init__.py"
+    module.write_text(block(page, "python"), "utf-8")
+    terminal.project.joinpath("press.json").write_text(block(page, "json"), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+    assert terminal.project.joinpath("two.md").read_text("utf-8") == "# two"
+
+
 @pytest.mark.promise("P-003")
 def test_everything_runs_without_network_as_the_page_says(terminal, monkeypatch):
     import socket

@@ -173,13 +173,19 @@ class Stopping:
                 raise Cut
             return failed(executor, pending, *how)
 
+        def park(executor, pending, *how):
+            if pending.call.name == kill:
+                raise Cut
+            return parked(executor, pending, *how)
+
         async def no_end(orchestrator, request, result):
             raise Cut
 
-        real, failed = Executor._record, Executor._fail
+        real, failed, parked = Executor._record, Executor._fail, Executor._park
         with self._patch.context() as patch:
             patch.setattr(Executor, "_record", cut)
             patch.setattr(Executor, "_fail", fail)
+            patch.setattr(Executor, "_park", park)
             patch.setattr(Orchestrator, "end", no_end)
             try:
                 await work

@@ -226,6 +226,30 @@ async def test_calls_side_by_side_end_before_the_tool_is_parked(job, appending, 
         assert house.rows("status", "test.outer") == [("parked",), ("succeeded",)]
 
 
+async def test_calls_that_the_tool_does_not_wait_for_end_before_it_is_parked(job, appending):
+    let_go = anyio.Event()
+
+    async def slow(given, ctx):
+        await let_go.wait()
+        return appending.functions["test.note"](given, ctx)
+
+    async def outer(given, ctx):
+        calls = [("test.slow", "slow"), ("test.keep", "kept")]
+        made = [asyncio.ensure_future(ctx.call(name, {"path": path})) for name, path in calls]
+        while ctx.nested.stop is None and not made[1].done():
+            await anyio.lowlevel.checkpoint()
+        made[1].add_done_callback(lambda task: task.exception())
+        asyncio.get_running_loop().call_later(0.05, let_go.set)
+        return "done"
+
+    appending.add("test.slow", slow)
+    async with job(outer) as house:
+        assert (await house.run())["status"] == "waiting_approval"
+        assert house.lines("slow") == 1
+        ends = [each.event for each in house.hive.log.events() if "end" in each.event.kind]
+        assert [each.tool for each in ends] == ["test.slow", "test.outer"]
+
+
 async def test_the_tool_is_not_restarted_while_one_of_its_calls_still_waits(job, appending):
     async def outer(given, ctx):
         paths = ("k0", "k1")
@@ -348,6 +372,36 @@ async def test_a_person_is_asked_when_the_tool_is_parked_and_it_goes_on_at_once(
         attempts = house.rows("status", "test.outer")
         assert attempts == [("parked",), ("parked",), ("succeeded",)]
         assert (await house.hive.replay("last")).ok
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_whoever_is_asked_for_a_call_of_a_call_is_asked_when_all_tools_are_parked(
+    job, appending, stop, killed
+):
+    async def middle(given, ctx):
+        return await ctx.call("test.keep", {"path": "kept"})
+
+    async def outer(given, ctx):
+        return await ctx.call("test.middle", {})
+
+    shown = []
+    appending.add("test.middle", middle)
+    async with job(outer, idempotent=True) as house:
+
+        async def ask(approval):
+            await house.hive.log.flush()
+            tools = ("test.outer", "test.middle")
+            shown.append([house.rows("status", tool)[-1][0] for tool in tools])
+            house.hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+
+        options = RunOptions(approve="ask", ask=ask)
+        if killed:  # before it is recorded that the outer one is parked
+            await stop(house.hive).run(task="job", kill="test.outer")
+            run = await house.hive.resume("last", options)
+        else:
+            run = await house.hive.run(task="job", options=options)
+        assert (run["status"], house.lines("kept")) == ("succeeded", 1)
+        assert shown == [["parked", "parked"]]
 
 
 async def test_somebody_who_gives_no_answer_leaves_the_tool_parked(job):
