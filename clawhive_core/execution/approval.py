@@ -215,9 +215,10 @@ def _content_hash(path: str) -> str:
         return "absent"
     except OSError as error:
         return f"unreadable:{error.errno}"
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)  # a folder cannot be made a file object
+        return "no file"
     with os.fdopen(descriptor, "rb") as file:
-        if not S_ISREG(os.fstat(file.fileno()).st_mode):
-            return "no file"
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

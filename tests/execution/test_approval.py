@@ -292,10 +292,12 @@ def test_the_bound_files_are_the_single_ones_that_may_change(tmp_path):
     (root / "a").write_bytes(b"content")
     (root / "link").symlink_to("a")
     os.mkfifo(root / "pipe")
+    (root / "folder").mkdir()
     wanted = {
         "a": hashlib.sha256(b"content").hexdigest(),
         "missing": "absent",
         "pipe": "no file",
+        "folder": "no file",
     }
     asked = [f"fs.write:{root}/{name}" for name in (*wanted, "link")]
     found = bound_files((*asked, f"fs.write:{root}/**", f"fs.read:{root}/b", "net.http:**"))
