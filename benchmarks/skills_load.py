@@ -4,7 +4,7 @@ Run `python benchmarks/skills_load.py [--smoke]`. 100 and 1,000 generated skills
 SKILL.md alone, half with a contract that exports tools with schemas and imports from the one
 before. Loading reads and checks every file, holds imports against exports and required tools
 against the catalog, and gives each skill its state. The floor reads the bytes of the same files and
-loads each frontmatter and manifest with PyYAML's loader in C.
+loads each frontmatter and manifest with PyYAML's loader in C, and parses the handlers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.required import KnownTools
 
 COUNTS = (100, 1_000)
-TOOLS = KnownTools(frozenset({"web.search", "web.fetch", "file.read"}))
+TOOLS = KnownTools(frozenset({"web.search", "file.read", "file.search"}))
 GOAL = 3.0
 
 _TEXT = """\
@@ -79,6 +79,17 @@ imports:
 """
 
 
+_HANDLERS = """\
+async def look_up(input, ctx):
+    found = await ctx.call("web.search", {"query": input["query"]})
+    return {"items": found["items"][: input.get("limit", 10)]}
+
+
+def sum_up(input, ctx):
+    return " ".join(str(each) for each in input.get("items", []))
+"""
+
+
 def make(root: Path, count: int) -> list[Path]:
     """Write skills, every second one with a contract; return their files."""
     files: list[Path] = []
@@ -92,17 +103,24 @@ def make(root: Path, count: int) -> list[Path]:
             text += _IMPORTS.format(before=number - 2) if number > 1 else ""
             files.append(folder / "clawhive.yaml")
             files[-1].write_text(text, "utf-8")
+            files.append(folder / "handlers.py")
+            files[-1].write_text(_HANDLERS, "utf-8")
     return files
 
 
 def floor(files: Sequence[Path]) -> Sample:
-    """Read each file and load its YAML."""
+    """Read each file and load its YAML, or parse its Python."""
+    import ast
+
     import yaml
 
     def work() -> list[object]:
         found: list[object] = []
         for file in files:
             text = file.read_bytes().decode()
+            if file.suffix == ".py":
+                found.append(ast.parse(text))
+                continue
             if file.suffix == ".md":
                 text = text.split("---\n", 2)[1]
             found.append(yaml.load(text, Loader=yaml.CSafeLoader))
