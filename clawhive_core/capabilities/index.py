@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar, cast
 
 from clawhive_core.capabilities.pattern import Capability, overlaps
-from clawhive_core.capabilities.segments import ANY, REST
+from clawhive_core.capabilities.segments import ANY, EVERYTHING, REST, Segments
 
 T = TypeVar("T")
 
@@ -54,26 +53,20 @@ class PatternIndex(Generic[T]):
         return [each for each in self._all if overlaps(each[0].unconstrained, bare)]
 
 
-def _after(level: list[_Node], part: Iterable[str]) -> list[_Node]:
+def _after(level: list[_Node], part: Segments) -> list[_Node]:
     """Return the nodes behind the patterns that cover one dimension."""
     found: list[_Node] = []
-    for segment in part:
+    is_open = part[-1:] == EVERYTHING
+    for segment in part[:-1] if is_open else part:
         below: list[_Node] = []
         for node in level:
             if REST in node:
                 found.append(node[REST])
-            if segment == REST:
-                continue
             if segment in node:
                 below.append(node[segment])
             if ANY in node and segment != ANY:
                 below.append(node[ANY])
         level = below
-        if not level:
-            return found
-    for node in level:
-        if REST in node:
-            found.append(node[REST])
-        if _END in node:
-            found.append(node[_END])
+    ends = (REST,) if is_open else (REST, _END)
+    found += [node[end] for node in level for end in ends if end in node]
     return found

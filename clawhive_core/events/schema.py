@@ -165,8 +165,9 @@ CREATE INDEX events_of_grants ON events (kind, ts)
 CREATE INDEX events_of_ended_tasks ON events (task_id) WHERE kind = 'run.end';
 """
 
-# Version 5: the same for what was used of counted rights.
+# Version 5: the same for what was used of counted rights; the last revocation is found at once.
 _OF_USES = """
+CREATE INDEX events_of_revocations ON events (seq) WHERE kind = 'grant.revoked';
 CREATE INDEX events_of_uses ON events (seq) WHERE kind IN ('grant.used', 'grant.returned');
 """
 

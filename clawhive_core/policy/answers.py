@@ -12,8 +12,8 @@ from clawhive_core.errors import UsageError
 from clawhive_core.model.approvals import Approval, ApprovalScope
 from clawhive_core.model.grants import CapabilityGrant, Scope
 from clawhive_core.model.ids import new_id
-from clawhive_core.policy.terms import on_terms, usable, written
 from clawhive_core.policy.persistent import DEFAULT_LIFE
+from clawhive_core.policy.terms import on_terms, usable, written
 
 Verdict = Literal["approve", "deny"]
 

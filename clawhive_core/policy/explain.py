@@ -84,7 +84,7 @@ def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
                 "expires_at": None,
                 "grant_id": None,
                 "uses": None,
-                "delegate": None,
+                "delegate": pattern,
             }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +181,9 @@ class GrantBook:
 
     def _in_log(self, scope: Scope, scope_id: str) -> list[CapabilityGrant]:
         rows = self._rows("AND scope = ? AND scope_id = ?", (scope, scope_id))
-        return [replace(_grant(row), uses=row["uses_left"]) for row in rows if row["uses_left"] != 0]
+        return [
+            replace(_grant(row), uses=row["uses_left"]) for row in rows if row["uses_left"] != 0
+        ]
 
     def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
         if self._log is None:

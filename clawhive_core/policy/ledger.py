@@ -9,7 +9,7 @@ from typing import Any
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.founded import Standing
-from clawhive_core.events.log import Projections, Within
+from clawhive_core.events.log import EventLog, Projections, Within
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.storage.schema import RoomSchema
@@ -44,6 +44,15 @@ SCHEMA = RoomSchema(
 )
 
 
+_LINE = """
+    WITH RECURSIVE line(id) AS (
+      SELECT value FROM json_each(?)
+      UNION SELECT parent_grant FROM grants JOIN line ON grant_id = line.id
+      WHERE parent_grant IS NOT NULL
+    )
+"""
+
+
 def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
     """Return the event that issues grants."""
     return Event("grant.issued", {"grants": [grant.to_dict() for grant in grants]}, **ids)
@@ -54,8 +63,15 @@ def steps_of(run_id: str) -> tuple[str, str]:
     return f"{run_id}/", f"{run_id}0"  # the character after the slash
 
 
+def line_of(log: EventLog, grant_ids: Sequence[str]) -> list[str]:
+    """Return grants and all that they derive from, which never changes once they are issued."""
+    given = (json.dumps(list(grant_ids)),)
+    rows = log.read(f"{_LINE} SELECT id FROM line ORDER BY id", given)  # noqa: S608 - a constant
+    return [str(row[0]) for row in rows]
+
+
 def used(grant_ids: Sequence[str], **columns: Any) -> Event:
-    """Return the event that counts a call as a use of grants."""
+    """Return the event that counts a call as a use of grants, with all that they derive from."""
     return Event("grant.used", {"grant_ids": list(grant_ids)}, **columns)
 
 
@@ -86,20 +102,11 @@ def spend(grant_ids: Sequence[str]) -> Within:
     return check
 
 
-_LINE = """
-    WITH RECURSIVE line(id) AS (
-      SELECT value FROM json_each(?)
-      UNION SELECT parent_grant FROM grants JOIN line ON grant_id = line.id
-      WHERE parent_grant IS NOT NULL
-    )
-"""
-
-
 def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
-    rows = connection.execute(
-        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id",
-        (json.dumps([grant_id]),),
-    ).fetchall()
+    sql = (
+        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
+    )
+    rows = connection.execute(sql, (json.dumps([grant_id]),)).fetchall()
     is_there = any(row[0] == grant_id for row in rows)
     return is_there and all(row[1] != 0 and row[2] is None for row in rows)
 
@@ -127,8 +134,8 @@ def _on_returned(connection: sqlite3.Connection, stored: StoredEvent) -> None:
 
 def _count(connection: sqlite3.Connection, stored: StoredEvent, left: str) -> None:
     connection.execute(
-        f"{_LINE} UPDATE grants SET uses_left = {left}"  # noqa: S608 - one of two literals
-        " WHERE uses_left IS NOT NULL AND grant_id IN (SELECT id FROM line)",
+        f"UPDATE grants SET uses_left = {left}"  # noqa: S608 - one of two literals
+        " WHERE uses_left IS NOT NULL AND grant_id IN (SELECT value FROM json_each(?))",
         (json.dumps(stored.event.body["grant_ids"]),),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,7 +140,7 @@ class Rules:
         """Every grant, those of steps too."""
         return (*self.grants, *self._step_grants)
 
-    def revoke(self, gone: Set[str]) -> tuple[CapabilityGrant, ...]:
+    def revoke(self, gone: Iterable[str]) -> tuple[CapabilityGrant, ...]:
         """Let grants count no longer, nor what was derived from them; tell who listens.
 
         Args:
@@ -230,9 +230,7 @@ class Rules:
             if lacking := tuple(pattern.constraints.unmet(input)):
                 yield grant, lacking
 
-    def _protection(
-        self, capability: Capability, input: Mapping[str, Any] | None
-    ) -> str | None:
+    def _protection(self, capability: Capability, input: Mapping[str, Any] | None) -> str | None:
         """Return the rule that protects a path whatever was granted, or None."""
         if not capability.verb.startswith("fs."):
             return None
