@@ -60,12 +60,14 @@ def _after(level: list[_Node], part: Segments) -> list[_Node]:
     for segment in part[:-1] if is_open else part:
         below: list[_Node] = []
         for node in level:
-            if REST in node:
-                found.append(node[REST])
-            if segment in node:
-                below.append(node[segment])
-            if ANY in node and segment != ANY:
-                below.append(node[ANY])
+            if (rest := node.get(REST)) is not None:
+                found.append(rest)
+            if (same := node.get(segment)) is not None:
+                below.append(same)
+            if segment != ANY and (one := node.get(ANY)) is not None:
+                below.append(one)
+        if not below:
+            return found
         level = below
     ends = (REST,) if is_open else (REST, _END)
     found += [node[end] for node in level for end in ends if end in node]

@@ -108,18 +108,18 @@ def compare(rnd, count):
 
 @pytest.mark.promise("P-097")
 def test_a_naive_decision_agrees_on_twenty_thousand_calls():
-    seen = compare(random.Random(20261122), 20_000)  # noqa: S311 - no secret
+    seen = compare(random.Random(20261122), 20_000)
     assert min(seen.values()) > 1_000
 
 
 @pytest.mark.slow
 def test_a_naive_decision_agrees_on_a_million_calls():
-    seen = compare(random.Random(1), 1_000_000)  # noqa: S311 - no secret
+    seen = compare(random.Random(1), 1_000_000)
     assert min(seen.values()) > 50_000
 
 
 def test_order_grouping_and_duplicates_of_rules_never_matter():
-    rnd = random.Random(7)  # noqa: S311 - no secret
+    rnd = random.Random(7)
     for _ in range(300):
         verbs = rnd.sample(VERBS, 2)
         grants, denies, asks = policy(rnd, verbs)
