@@ -5,6 +5,8 @@ Values only: no I/O, no clock. `docs/reference/capabilities.md` describes the gr
 
 from __future__ import annotations
 
+from clawhive_core.capabilities.constraints import Constraints
+from clawhive_core.capabilities.index import PatternIndex
 from clawhive_core.capabilities.paths import VARIABLES
 from clawhive_core.capabilities.pattern import (
     Capability,
@@ -27,7 +29,9 @@ __all__ = [
     "VARIABLES",
     "VERBS",
     "Capability",
+    "Constraints",
     "Kind",
+    "PatternIndex",
     "Segments",
     "Verb",
     "below",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from clawhive_core.capabilities import paths, urls, words
+from clawhive_core.capabilities.constraints import NONE, Constraints, read_constraints
 from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.capabilities.segments import EVERYTHING, REST, Segments, covers, meet_segments
 from clawhive_core.capabilities.verbs import HOST_FAMILY, VERBS, Verb, closest_verbs, verb_of
@@ -34,11 +35,16 @@ class Capability:
     parts: tuple[Segments, ...]
     """The dimensions of the resource: one for paths, words and names; scheme with port, host and
     path for URLs; for programs how they are found, and their words."""
+    constraints: Constraints = NONE
+    """What must hold of a call besides; what a call needs has none."""
     text: str = field(init=False, compare=False, repr=False)
     """The canonical text, from which `parse` makes an equal capability."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", f"{self.verb}:{_show(self.verb, self.parts)}")
+        text = f"{self.verb}:{_show(self.verb, self.parts)}"
+        if self.constraints:
+            text = f"{text}?{self.constraints}"
+        object.__setattr__(self, "text", text)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -50,6 +56,11 @@ class Capability:
     def is_concrete(self) -> bool:
         """Whether it stands for exactly one resource: literals spell their `*` as `%2A`."""
         return "*" not in self.text
+
+    @property
+    def unconstrained(self) -> Capability:
+        """The same resources, whatever the call."""
+        return Capability(self.verb, self.parts) if self.constraints else self
 
 
 def parse(text: str, variables: Mapping[str, str] | None = None) -> Capability:
@@ -89,8 +100,8 @@ def matches(pattern: Capability, resource: Capability) -> bool:
 
 
 def contains(p: Capability, q: Capability) -> bool:
-    """Whether every resource of `q` is one of `p`."""
-    if p.verb != q.verb:
+    """Whether every resource of `q` is one of `p`, for every call that `q` is for."""
+    if p.verb != q.verb or (p.constraints and not p.constraints.covers(q.constraints)):
         return False
     for mine, theirs in zip(p.parts, q.parts, strict=True):  # noqa: SIM110 - all() with a generator takes twice the time, and this is the hot path
         if not covers(mine, theirs):
@@ -108,7 +119,10 @@ def meet(p: Capability, q: Capability) -> Capability | None:
         if shared is None:
             return None
         parts.append(shared)
-    return Capability(p.verb, tuple(parts))
+    if not p.constraints and not q.constraints:
+        return Capability(p.verb, tuple(parts))
+    constraints = p.constraints.meet(q.constraints)
+    return None if constraints is None else Capability(p.verb, tuple(parts), constraints)
 
 
 def overlaps(p: Capability, q: Capability) -> bool:
@@ -135,7 +149,7 @@ def below(capability: Capability) -> Capability:
     *lead, last = capability.parts
     if last[-1:] == EVERYTHING:
         return capability
-    return Capability(capability.verb, (*lead, (*last, REST)))
+    return Capability(capability.verb, (*lead, (*last, REST)), capability.constraints)
 
 
 def concrete(verb: str, value: str) -> Capability:
@@ -247,8 +261,8 @@ def _refuse_bare(text: str, verb: Verb) -> CapabilityError:
 
 
 def _open(text: str) -> Reading:
-    """Split a text into its verb and resource."""
-    name, colon, resource = text.partition(":")
+    """Split a text into its verb and resource; what follows a `?` is left to `_parse`."""
+    name, colon, resource = text.partition("?")[0].partition(":")
     verb = _verb(name, text)
     if not resource:
         raise _refuse_bare(name + colon, verb)
@@ -259,12 +273,16 @@ def _open(text: str) -> Reading:
             fix=f"Write {reading.line(resource.strip())}; a space that belongs to a name is"
             " spelled `%20`.",
         )
-    reading.check_constraint()
     return reading
 
 
 def _parse(text: str, base: Segments | None) -> Capability:
-    return _read(_open(text), base)
+    reading = _open(text)
+    _, mark, after = text.partition("?")
+    found = _read(reading, base)
+    if not mark:
+        return found
+    return Capability(found.verb, found.parts, read_constraints(reading, after))
 
 
 _parse_cached = lru_cache(maxsize=8192)(_parse)

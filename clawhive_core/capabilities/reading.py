@@ -39,8 +39,8 @@ class Reading:
 
     def error(self, message: str, *, at: str = "", fix: str) -> CapabilityError:
         """Return the error that refuses this text; `at` is the part of the resource at fault."""
-        offset = len(self.text) - len(self.resource)
-        column = offset + max(self.resource.find(at), 0) + 1
+        offset = len(self.verb.name) + 1
+        column = offset + max(self.text[offset:].find(at), 0) + 1
         return CapabilityError(
             message,
             place=f"{shown(self.text)}, character {column}",
@@ -104,18 +104,3 @@ class Reading:
             f" or one line for each depth, such as {self.line(one)}."
         )
         return self.error("`**` stands only at the end of a pattern.", at=REST, fix=fix)
-
-    def check_constraint(self) -> None:
-        """Refuse an unescaped `?`: it is kept for constraints on arguments.
-
-        Raises:
-            CapabilityError: There is one.
-        """
-        if "?" in self.resource and not self.literal:
-            before = self.resource.partition("?")[0]
-            raise self.error(
-                "`?` begins a constraint on arguments, which is reserved and not supported yet.",
-                at="?",
-                fix=f"Write {self.line(before)} without it; a question mark that belongs to a name"
-                " is spelled `%3F`, and the query of a URL is never part of a pattern.",
-            )

@@ -30,6 +30,8 @@ class Verb:
     text: str
     example: str
     """A resource that this verb understands."""
+    unsafe: bool = False
+    """Whether a right is kept from children unless a grant says otherwise."""
 
 
 _TABLE = (
@@ -64,6 +66,7 @@ _TABLE = (
         "deny",
         "Execute a program of this machine outside every sandbox engine.",
         "/usr/bin/git",
+        unsafe=True,
     ),
     Verb(
         "net.http",

@@ -36,6 +36,19 @@ def command() -> None:
     "--subject", metavar="P", default="agent:default", show_default=True, help="Who gets it."
 )
 @click.option("--expires", metavar="TIME", help="30m, 2h, 10d or 1w; 90 days with --always.")
+@click.option("--uses", type=int, metavar="N", help="For N calls; not with --always.")
+@click.option(
+    "--mode",
+    type=click.Choice(["allow", "ask"]),
+    default="allow",
+    show_default=True,
+    help="Whether the call is made, or a person is asked.",
+)
+@click.option(
+    "--delegate",
+    metavar="CAP",
+    help="What sub-agents and skills may get of it, `none` for nothing; all but unsafe rights.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
@@ -51,6 +64,8 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
         return
     until = given["expires_at"]
     click.echo(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
+    if given["uses"] is not None:
+        note(f"for {_uses(given)} calls")
     note(f"until {until[:19].replace('T', ' ')} UTC" if until else "it has no expiry of its own")
     note(f"end it: clawhive grants revoke {short(given['grant_id'])}")
 
@@ -78,11 +93,12 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
             each["mode"],
             each["subject"],
             _extent(each),
+            _uses(each),
             (each["expires_at"] or "-")[:16].replace("T", " "),
         )
         for each in grants
     ]
-    click.echo(table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "EXPIRES")))
+    click.echo(table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "USES", "EXPIRES")))
 
 
 @command.command(epilog="Example: clawhive grants revoke last")
@@ -137,6 +153,9 @@ def _wish(options: Mapping[str, Any], log: EventLog | None) -> Wish:
         "persistent",
         subject=options["subject"],
         life=None if given is None else duration(given),
+        uses=options["uses"],
+        mode=options["mode"],
+        delegate="" if options["delegate"] == "none" else options["delegate"],
     )
     if task is not None:
         return replace(wish, scope="task", scope_id=_task(str(task), log)["task_id"])
@@ -178,6 +197,12 @@ def _variables(config: Config, wish: Wish, log: EventLog | None) -> dict[str, st
     if wish.scope == "task":
         found["run"] = _task(wish.scope_id, log)["artifacts"]
     return found
+
+
+def _uses(grant: Mapping[str, Any]) -> str:
+    """Return how many calls a right still covers, of how many."""
+    left, given = grant["uses_left"], grant["uses"]
+    return "-" if given is None else str(given) if left == given else f"{left} of {given}"
 
 
 def _extent(grant: Mapping[str, Any]) -> str:

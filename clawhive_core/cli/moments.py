@@ -19,7 +19,8 @@ def moment(text: str, place: str, now: datetime) -> str:
     Raises:
         UsageError: It is neither.
     """
-    from clawhive_core.policy.grants import duration, written
+    from clawhive_core.policy.grants import duration
+    from clawhive_core.policy.terms import written
 
     try:
         found = datetime.fromisoformat(text)

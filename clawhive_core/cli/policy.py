@@ -85,6 +85,8 @@ def _print(facts: Mapping[str, Any]) -> None:
     for each in facts["capabilities"]:
         by = f" by {each['pattern']} ({each['issuer']})" if each["pattern"] else ""
         click.echo(f"  {each['verdict']:5} {each['capability']}{by}: {each['rule']}")
+        for near in each["unmet"]:
+            click.echo(f"        {near['pattern']}: not so: {', '.join(near['constraints'])}")
     if facts["floor"] == "ask":
         click.echo(f"  ask   the tool's risk is {facts['risk']}")
     for check in facts["checks"]:
@@ -97,4 +99,7 @@ def _print(facts: Mapping[str, Any]) -> None:
 def _source(rule: Mapping[str, Any]) -> str:
     until = f", until {rule['expires_at'][:10]}" if rule["expires_at"] else ""
     parent = f" {short(rule['grant_id'])}" if rule["grant_id"] else ""
-    return f"{rule['issuer']}{parent}{until}"
+    uses = f", {rule['uses']} uses" if rule["uses"] is not None else ""
+    face = rule.get("delegate", rule["pattern"])
+    kept = "" if face == rule["pattern"] else f", children: {face or 'nothing'}"
+    return f"{rule['issuer']}{parent}{until}{uses}{kept}"

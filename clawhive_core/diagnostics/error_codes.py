@@ -197,6 +197,13 @@ ERRORS: tuple[Explanation, ...] = (
         "See what became of it with `clawhive approvals show ID`.",
     ),
     Explanation(
+        "grant_used_up",
+        "A right has no use left",
+        "The right was given for a number of calls, and these were made, perhaps by another run of "
+        "the session at the same moment; or somebody revoked it. Nothing was executed.",
+        "Give it again: `clawhive grants issue CAP --uses N`.",
+    ),
+    Explanation(
         "forged_rights",
         "A table gives a right that the log does not",
         "At opening, and wherever rights are read, the tables of grants and approvals are compared "

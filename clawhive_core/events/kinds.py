@@ -20,6 +20,8 @@ MODEL_START = "model.start"
 MODEL_END = "model.end"
 GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
+GRANT_USED = "grant.used"
+GRANT_RETURNED = "grant.returned"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 STORE_PUT = "store.put"
@@ -211,6 +213,18 @@ _KINDS = (
         {"grant_id": "the grant", "reason": "why"},
     ),
     Kind(
+        GRANT_USED,
+        1,
+        "a call that is about to be made counts as a use of grants and of what they derive from",
+        {"grant_ids": "the grants"},
+    ),
+    Kind(
+        GRANT_RETURNED,
+        1,
+        "the call never started, so that it gives its uses back",
+        {"grant_ids": "the grants"},
+    ),
+    Kind(
         CATALOG_REVISION,
         1,
         "the catalog changed",
@@ -265,6 +279,7 @@ _NESTED = """
     media_type bytes sha256 task_id task_type prompt steps needs for_each when permissions tool
     planner input_tokens output_tokens cache_read_tokens cache_write_tokens cost count digest
     allow ask deny mode scope scope_id subject issuer expires_at parent_grant
+    uses delegate
 """
 
 FIELDS: frozenset[str] = frozenset(

@@ -165,7 +165,15 @@ CREATE INDEX events_of_grants ON events (kind, ts)
 CREATE INDEX events_of_ended_tasks ON events (task_id) WHERE kind = 'run.end';
 """
 
-SCHEMA = RoomSchema("events", (_TABLES + _INVOCATIONS + _STEPS, _VIEWS, _VIEWS, _OF_RIGHTS))
+# Version 5: the same for what was used of counted rights; the last revocation is found at once.
+_OF_USES = """
+CREATE INDEX events_of_revocations ON events (seq) WHERE kind = 'grant.revoked';
+CREATE INDEX events_of_uses ON events (seq) WHERE kind IN ('grant.used', 'grant.returned');
+"""
+
+SCHEMA = RoomSchema(
+    "events", (_TABLES + _INVOCATIONS + _STEPS, _VIEWS, _VIEWS, _OF_RIGHTS, _OF_USES)
+)
 """The event log's own tables; other rooms add theirs beside it."""
 
 TRIGGERS = frozenset(

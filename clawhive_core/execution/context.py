@@ -62,6 +62,8 @@ class ToolContext:
     namespace: str
     reach: Reach | None = None
     """What it may call, where it acts as a skill."""
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The call's own arguments, which constraints speak of."""
     nested: NestedCalls = field(default_factory=NestedCalls)
     left: list[Artifact] = field(default_factory=list[Artifact])
     """What nested calls left behind: it belongs to this call's result."""
@@ -231,7 +233,9 @@ class ToolContext:
         """Whether this call may touch a real path: covered by what it asked for, and not denied."""
         rules = self.scope.rules
         capability = path_capability(verb, path)
-        return covers(self.granted, capability) and rules.authority(capability).verdict != "deny"
+        if not covers(self.granted, capability):
+            return False
+        return rules.authority(capability, self.input).verdict != "deny"
 
 
 def covers(granted: tuple[str, ...], capability: Capability) -> bool:

@@ -22,12 +22,12 @@ from clawhive_core.errors import (
     RunError,
     ToolError,
 )
-from clawhive_core.events.log import now
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.earlier import earlier_calls
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
+from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested import led
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
 from clawhive_core.execution.plain import MAX_INPUT, plain_object
@@ -38,7 +38,6 @@ from clawhive_core.execution.refusals import (
     not_found,
     not_imported,
     refuse,
-    unapproved,
 )
 from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
@@ -48,7 +47,6 @@ from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
@@ -94,6 +92,9 @@ class Executor:
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
             return exit_.refusal
+        except RunError as error:  # meanwhile somebody made the last use of a right
+            scope.run.rules.revoke(used_up(error))
+            return await self._attempt(call, scope)
         outcome = await self._invoke(pending)
         return outcome if isinstance(outcome, Parked) else pending.told(outcome)
 
@@ -195,8 +196,7 @@ class Executor:
     async def _decide(self, pending: PendingCall) -> None:
         request, run = pending.request(_tool(pending).meta), pending.scope.run
         pending.checked = await self._check(request)
-        if run.rules.may_expire:
-            run.rules.expire(now())
+        run.refresh()
         pending.decision = decide(request, pending.scope.rules, pending.checked)
         if pending.decision.verdict == "deny":
             raise denied(pending)
@@ -230,23 +230,21 @@ class Executor:
             await self._append_intent(pending)
         except LogWriteFailed:
             raise
-        except RunError:
-            pending.approval = "consumed"
-            raise unapproved(pending.call.name, "consumed", None) from None
+        except RunError as error:
+            raise unwritten(pending, error) from None
         except BaseException:
+            give_back(pending, self._wiring.log)
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
 
     async def _append_intent(self, pending: PendingCall) -> None:
-        """Write the intent and, in the same transaction, use its approval up."""
-        log, approval_id, sync = self._wiring.log, pending.approval_id, pending.leaves_the_run
-        if approval_id is None or approval_id == pending.scope.approved:
-            # A call that nothing runs beside, but those that it is nested in, needs no company.
-            alone = self._running == pending.scope.depth + 1
-            await log.append(pending.started(), sync=sync, alone=alone)
+        """Write the intent and, in the same transaction, use up what the call uses."""
+        if pending.is_newly_approved or pending.counted:
+            await append_intent(pending, self._wiring.log)
             return
-        events = (pending.consumed(approval_id), pending.started())
-        await log.append(*events, sync=sync, within=consume(approval_id))
+        # A call that nothing runs beside, but those that it is nested in, needs no company.
+        alone = self._running == pending.scope.depth + 1
+        await self._wiring.log.append(pending.started(), sync=pending.leaves_the_run, alone=alone)
 
     async def _answered(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
@@ -303,6 +301,7 @@ class Executor:
             time.monotonic() + seconds,
             self,
             meta.provider_id,
+            input=pending.call.input,
         )
 
     def _interrupted(self, pending: PendingCall, context: ToolContext, work: Bounded[Any]) -> None:

@@ -91,6 +91,18 @@ class PendingCall:
         risky = {"guarded", "unsafe", "unknown"}
         return meta is not None and (meta.side_effects or meta.risk in risky)
 
+    @property
+    def is_newly_approved(self) -> bool:
+        """Whether it uses an approval up that no earlier attempt of it used."""
+        return self.approval_id is not None and self.approval_id != self.scope.approved
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The grants of which this call is a use; a tool that is restarted uses nothing more."""
+        if self.decision is None or self.scope.attempt > 1:
+            return ()
+        return self.decision.counted
+
     def edit(self, input: Mapping[str, Any]) -> None:
         """Go on with the input that a person gave instead."""
         self.asked_input = self.call.input
@@ -181,21 +193,29 @@ class PendingCall:
         """The step's name: `tool.` and the canonical name."""
         return f"tool.{self.call.name if self.meta is None else self.meta.name}"
 
+    @property
+    def ids(self) -> dict[str, Any]:
+        """Whose call it is, as every event of it says."""
+        scope, run = self.scope, self.scope.run
+        return {
+            "trace_id": run.trace_id,
+            "run_id": run.run_id,
+            "task_id": run.task_id,
+            "step_id": scope.step_id,
+            "invocation_id": scope.invocation_id,
+            "conversation_id": run.conversation_id,
+            "principal": str(scope.principal),
+        }
+
     def _event(self, kind: str, status: str, body: Mapping[str, Any]) -> Event:
-        scope, run, meta = self.scope, self.scope.run, self.meta
+        meta = self.meta
         return Event(
             kind,
             body,
-            trace_id=run.trace_id,
-            run_id=run.run_id,
-            task_id=run.task_id,
-            step_id=scope.step_id,
-            invocation_id=scope.invocation_id,
-            conversation_id=run.conversation_id,
-            principal=str(scope.principal),
             tool=self.call.name if meta is None else meta.name,
             provider_id=None if meta is None else meta.provider_id,
             status=status,
+            **self.ids,
         )
 
 

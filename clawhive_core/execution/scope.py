@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from clawhive_core.events.log import now
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
@@ -94,6 +95,15 @@ class RunScope:
     ask: Ask | None = None
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
+
+    revocations: Callable[[Rules], None] = lambda _: None
+    """Takes out of the rules what was revoked elsewhere."""
+
+    def refresh(self) -> None:
+        """Let what was revoked or has expired count no longer: before each decision."""
+        self.revocations(self.rules)
+        if self.rules.may_expire:
+            self.rules.expire(now())
 
     @property
     def variables(self) -> dict[str, str]:

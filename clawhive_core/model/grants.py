@@ -26,6 +26,11 @@ class CapabilityGrant:
     expires_at: str | None = None
     """RFC 3339, UTC."""
     parent_grant: str | None = None
+    uses: int | None = None
+    """How many calls it covers at most; None for any number."""
+    delegate: str | None = None
+    """What children may get of it: a canonical pattern, empty for nothing, None for the same
+    without unsafe rights."""
 
     @property
     def by_person(self) -> bool:
@@ -44,4 +49,6 @@ class CapabilityGrant:
             "mode": self.mode,
             "expires_at": self.expires_at,
             "parent_grant": self.parent_grant,
+            "uses": self.uses,
+            "delegate": self.delegate,
         }

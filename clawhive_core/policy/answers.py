@@ -12,8 +12,8 @@ from clawhive_core.errors import UsageError
 from clawhive_core.model.approvals import Approval, ApprovalScope
 from clawhive_core.model.grants import CapabilityGrant, Scope
 from clawhive_core.model.ids import new_id
-from clawhive_core.policy.grants import written
 from clawhive_core.policy.persistent import DEFAULT_LIFE
+from clawhive_core.policy.terms import on_terms, usable, written
 
 Verdict = Literal["approve", "deny"]
 
@@ -125,13 +125,19 @@ class Answer:
         life = self.life or (DEFAULT_LIFE if self.scope == "always" else None)
         ends = None if life is None else written(datetime.now(UTC) + life)
         return [
-            CapabilityGrant(
-                new_id("grant"),
-                text,
-                row["principal"],
-                *scopes[self.scope],
-                "approval",
-                expires_at=ends,
+            usable(
+                on_terms(
+                    CapabilityGrant(
+                        new_id("grant"),
+                        "",
+                        row["principal"],
+                        *scopes[self.scope],
+                        "approval",
+                        expires_at=ends,
+                    ),
+                    parse(text),
+                ),
+                datetime.now(UTC),
             )
             for text in capabilities
         ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from clawhive_core.capabilities import Capability, meet, normalise, parse
+from clawhive_core.capabilities import Capability, meet, normalise, parse, verb_of
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
 from clawhive_core.policy.protected import protection_of
+from clawhive_core.policy.terms import on_terms, refuse_counting
 
 
 def within(
@@ -28,14 +29,67 @@ def within(
 
 
 def cut(grants: Iterable[CapabilityGrant], bounds: Sequence[str]) -> Iterator[CapabilityGrant]:
-    """Yield what each grant and each bound (a canonical pattern) have in common; ids stay."""
-    patterns = [parse(bound) for bound in bounds]
+    """Yield what each grant and each bound (a canonical pattern) have in common; ids stay.
+
+    Raises:
+        CapabilityError: A bound counts uses.
+    """
+    patterns = _patterns(bounds)
     for grant in grants:
-        given = parse(grant.capability)
-        for pattern in patterns:
-            common = meet(given, pattern)
-            if common is not None and (common == given or not _is_sensitive(common)):
-                yield replace(grant, capability=common.text)
+        for found in _cut(grant, parse(grant.capability), patterns):
+            yield _delegating(found) if found.delegate else found
+
+
+def attenuate(
+    grants: Iterable[CapabilityGrant], bounds: Sequence[str]
+) -> Iterator[CapabilityGrant]:
+    """Yield what a child gets of its parent's grants: the meet of delegate faces and bounds.
+
+    The ids stay, and what the child gets it may give on.
+
+    Args:
+        grants: The parent's.
+        bounds: Canonical patterns of what the child asks for.
+
+    Raises:
+        CapabilityError: A bound counts uses.
+    """
+    patterns = _patterns(bounds)
+    for grant in grants:
+        face = delegate_of(grant)
+        if face is not None:
+            yield from _cut(replace(grant, capability=face.text, delegate=None), face, patterns)
+
+
+def delegate_of(grant: CapabilityGrant) -> Capability | None:
+    """Return what children may get of a grant: what it says, within its use; None for nothing."""
+    use = parse(grant.capability)
+    if grant.delegate is None:
+        verb = verb_of(use.verb)
+        return None if verb is not None and verb.unsafe else use
+    return meet(use, parse(grant.delegate)) if grant.delegate else None
+
+
+def _patterns(bounds: Sequence[str]) -> list[Capability]:
+    patterns = [parse(bound) for bound in bounds]
+    for pattern in patterns:
+        refuse_counting(pattern, "a bound")
+    return patterns
+
+
+def _cut(
+    grant: CapabilityGrant, given: Capability, patterns: Sequence[Capability]
+) -> Iterator[CapabilityGrant]:
+    for pattern in patterns:
+        common = meet(given, pattern)
+        if common is not None and (common == given or not _is_sensitive(common)):
+            yield on_terms(grant, common)
+
+
+def _delegating(grant: CapabilityGrant) -> CapabilityGrant:
+    """Return a grant whose delegate face is within its use."""
+    face = delegate_of(grant)
+    return replace(grant, delegate="" if face is None else face.text)
 
 
 def _is_sensitive(capability: Capability) -> bool:

@@ -32,6 +32,8 @@ class Decision:
     """Whether it asks, whatever is granted: an unsafe tool, or a check."""
     floor: bool = False
     """Whether the tool's own risk asks, although every right is there."""
+    counted: tuple[str, ...] = ()
+    """The grants that it uses and whose uses are counted."""
 
 
 _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
@@ -40,7 +42,8 @@ _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
 
 def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] = ()) -> Decision:
     """Decide one call; only an approval of this very call discharges an ask."""
-    found = [(text, rules.authority(parse(text))) for text in request.capabilities]
+    given = request.input
+    found = [(text, rules.authority(parse(text), given)) for text in request.capabilities]
     authorities = [each for _, each in found]
     floor = asks_by_itself(request.tool, authorities)
     verdict = strictest([each.verdict for each in authorities])
@@ -53,8 +56,9 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         for text, each in found
         if each.verdict == "allow" and each.grant is not None
     ]
+    counted = _counted(authorities)
     if verdict == "allow" and not checks:
-        return Decision("allow", tuple(reasons), tuple(granted), (), ())
+        return Decision("allow", tuple(reasons), tuple(granted), (), (), counted=counted)
     verdict = strictest([verdict, *(result.verdict for result in checks)])
     reasons += [f"{result.verdict}:{result.rule}" for result in checks]
     return Decision(
@@ -72,7 +76,13 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         or any(result.verdict == "deny" for result in checks),
         request.tool.risk == "unsafe" or any(result.verdict == "ask" for result in checks),
         floor,
+        counted,
     )
+
+
+def _counted(authorities: Sequence[Authority]) -> tuple[str, ...]:
+    grants = [each.grant for each in authorities if each.grant is not None]
+    return tuple(dict.fromkeys(each.grant_id for each in grants if each.uses is not None))
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:

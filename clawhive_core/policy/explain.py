@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.capabilities import parse
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
+from clawhive_core.policy.boundary import delegate_of
 from clawhive_core.policy.decision import Decision
 from clawhive_core.policy.protected import as_rules
 from clawhive_core.policy.rules import Rules
@@ -21,7 +23,7 @@ def why(
         "verdict": decision.verdict,
         "principal": str(request.principal),
         "risk": request.tool.risk,
-        "capabilities": [_part(text, rules) for text in request.capabilities],
+        "capabilities": [_part(text, rules, request.input) for text in request.capabilities],
         "floor": "ask" if decision.floor else "allow",
         "each_time": decision.each_time,
         "checks": [{"verdict": each.verdict, "rule": each.rule} for each in checks],
@@ -30,8 +32,9 @@ def why(
     }
 
 
-def _part(text: str, rules: Rules) -> dict[str, Any]:
-    found = rules.authority(parse(text))
+def _part(text: str, rules: Rules, input: Mapping[str, Any]) -> dict[str, Any]:
+    capability = parse(text)
+    found = rules.authority(capability, input)
     grant = found.grant
     return {
         "capability": text,
@@ -39,6 +42,10 @@ def _part(text: str, rules: Rules) -> dict[str, Any]:
         "rule": found.rule,
         "pattern": None if grant is None else grant.capability,
         "issuer": None if grant is None else grant.issuer,
+        "unmet": [
+            {"pattern": each.capability, "constraints": list(lacking)}
+            for each, lacking in rules.unmet(capability, input)
+        ],
     }
 
 
@@ -62,6 +69,8 @@ def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
             "issuer": grant.issuer,
             "expires_at": grant.expires_at,
             "grant_id": grant.parent_grant,
+            "uses": grant.uses,
+            "delegate": _face(grant),
         }
 
 
@@ -74,4 +83,12 @@ def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
                 "issuer": "config",
                 "expires_at": None,
                 "grant_id": None,
+                "uses": None,
+                "delegate": pattern,
             }
+
+
+def _face(grant: CapabilityGrant) -> str | None:
+    """Return what children may get of a grant, None for nothing."""
+    face = delegate_of(grant)
+    return None if face is None else face.text

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from clawhive_core.capabilities import normalise
+from clawhive_core.capabilities import Capability, contains, parse
 from clawhive_core.errors import UnknownId, UsageError
 from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
-from clawhive_core.model.grants import CapabilityGrant, Scope
+from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.policy.ledger import STANDING, issued, steps_of
@@ -25,6 +25,7 @@ from clawhive_core.policy.persistent import (
     keep,
     read_persistent,
 )
+from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 
 _UNITS: Mapping[str, str] = {
     "s": "seconds",
@@ -35,8 +36,11 @@ _UNITS: Mapping[str, str] = {
 }
 _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
-_FIELDS = "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant"
-_STANDING = f"SELECT {_FIELDS}, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
+_FIELDS = (
+    "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"
+    " delegate"
+)
+_STANDING = f"SELECT {_FIELDS}, uses_left, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,10 @@ class Wish:
     """The id of the task or session; empty for a persistent grant."""
     subject: str = str(DEFAULT_AGENT)
     life: timedelta | None = None
+    uses: int | None = None
+    mode: Mode = "allow"
+    delegate: str | None = None
+    """What children may get of it: a pattern, empty for nothing, None for the default."""
 
 
 class GrantBook:
@@ -104,7 +112,7 @@ class GrantBook:
     def standing(self, now: datetime) -> list[dict[str, Any]]:
         """Return every grant that has neither ended nor expired, oldest first, as JSON."""
         rows = [
-            {**entry.grant.to_dict(), "issued_at": entry.issued_at}
+            {**entry.grant.to_dict(), "uses_left": None, "issued_at": entry.issued_at}
             for entry in read_persistent(self._user_dir).entries
         ]
         rows += self._rows("")
@@ -131,7 +139,7 @@ class GrantBook:
         else:
             ids = {f"{'task' if grant.scope == 'task' else 'conversation'}_id": grant.scope_id}
             self._opened().append_now(issued([grant], principal=str(LOCAL_USER), **ids), sync=True)
-        return {**grant.to_dict(), "issued_at": at}
+        return {**grant.to_dict(), "uses_left": grant.uses, "issued_at": at}
 
     def revoke(self, text: str, now: datetime) -> str:
         """End a grant and what was derived from it; return its id.
@@ -173,7 +181,9 @@ class GrantBook:
 
     def _in_log(self, scope: Scope, scope_id: str) -> list[CapabilityGrant]:
         rows = self._rows("AND scope = ? AND scope_id = ?", (scope, scope_id))
-        return [_grant(row) for row in rows]
+        return [
+            replace(_grant(row), uses=row["uses_left"]) for row in rows if row["uses_left"] != 0
+        ]
 
     def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
         if self._log is None:
@@ -196,20 +206,10 @@ def derived(grants: Iterable[CapabilityGrant], task_id: str, subject: str) -> li
             scope="task",
             scope_id=task_id,
             parent_grant=grant.grant_id,
-            expires_at=_rewritten(grant.expires_at),
+            expires_at=utc(grant.expires_at),
         )
         for grant in grants
     ]
-
-
-def is_live(grant: CapabilityGrant, now: datetime) -> bool:
-    """Whether a grant has not expired; an expiry that cannot be read is over."""
-    if grant.expires_at is None:
-        return grant.scope != "persistent"
-    try:
-        return datetime.fromisoformat(grant.expires_at) > now
-    except (ValueError, TypeError):
-        return False
 
 
 def is_given(row: Mapping[str, Any]) -> bool:
@@ -234,16 +234,6 @@ def duration(text: str) -> timedelta:
     return life
 
 
-def written(moment: datetime) -> str:
-    """Return a moment as the log writes it: RFC 3339, microseconds, UTC."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _rewritten(moment: str | None) -> str | None:
-    """Return a moment in the one form in which texts compare as times do."""
-    return None if moment is None else written(datetime.fromisoformat(moment))
-
-
 def _timedelta(number: int, unit: str) -> timedelta:
     try:
         return timedelta(**{unit: number})
@@ -259,15 +249,39 @@ def _made(wish: Wish, variables: Mapping[str, str], now: datetime) -> Capability
             str(error), place="--subject", fix=f"leave it out for {DEFAULT_AGENT}"
         ) from None
     life = wish.life or (DEFAULT_LIFE if wish.scope == "persistent" else None)
-    return CapabilityGrant(
+    capability = parse(wish.capability, variables)
+    grant = CapabilityGrant(
         new_id("grant"),
-        normalise(wish.capability, variables),
+        "",
         wish.subject,
         wish.scope,
         wish.scope_id,
         "user",
+        wish.mode,
         expires_at=None if life is None else written(now + life),
+        uses=wish.uses,
+        delegate=_face(wish, capability, variables),
     )
+    return usable(on_terms(grant, capability), now)
+
+
+def _face(wish: Wish, use: Capability, variables: Mapping[str, str]) -> str | None:
+    """Return the canonical delegate face of a wish.
+
+    Raises:
+        CapabilityError: It cannot be used.
+        UsageError: It is more than what is granted.
+    """
+    if not wish.delegate:
+        return wish.delegate
+    face = parse(wish.delegate, variables)
+    if not contains(use, face):
+        raise UsageError(
+            f"`{face}` is more than the right itself, `{use}`",
+            place="--delegate",
+            fix="write a part of it, or `none`",
+        )
+    return face.text
 
 
 def _is_for(grant: CapabilityGrant, principal: Principal) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from clawhive_core.errors import RunError
 from clawhive_core.events.founded import Standing
-from clawhive_core.events.log import Projections
+from clawhive_core.events.log import EventLog, Projections, Within
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.storage.schema import RoomSchema
@@ -30,8 +32,25 @@ SCHEMA = RoomSchema(
         CREATE VIEW v_grants AS SELECT grant_id, capability, subject, scope, scope_id, issuer, mode,
           expires_at, parent_grant, issued_at, ended_at FROM grants;
         """,
+        """
+        ALTER TABLE grants ADD COLUMN uses INTEGER;
+        ALTER TABLE grants ADD COLUMN uses_left INTEGER;
+        ALTER TABLE grants ADD COLUMN delegate TEXT;
+        DROP VIEW v_grants;
+        CREATE VIEW v_grants AS SELECT grant_id, capability, subject, scope, scope_id, issuer, mode,
+          expires_at, parent_grant, uses, uses_left, delegate, issued_at, ended_at FROM grants;
+        """,
     ),
 )
+
+
+_LINE = """
+    WITH RECURSIVE line(id) AS (
+      SELECT value FROM json_each(?)
+      UNION SELECT parent_grant FROM grants JOIN line ON grant_id = line.id
+      WHERE parent_grant IS NOT NULL
+    )
+"""
 
 
 def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
@@ -44,11 +63,80 @@ def steps_of(run_id: str) -> tuple[str, str]:
     return f"{run_id}/", f"{run_id}0"  # the character after the slash
 
 
+def line_of(log: EventLog, grant_ids: Sequence[str]) -> list[str]:
+    """Return grants and all that they derive from, which never changes once they are issued."""
+    given = (json.dumps(list(grant_ids)),)
+    rows = log.read(f"{_LINE} SELECT id FROM line ORDER BY id", given)  # noqa: S608 - a constant
+    return [str(row[0]) for row in rows]
+
+
+def used(grant_ids: Sequence[str], **columns: Any) -> Event:
+    """Return the event that counts a call as a use of grants, with all that they derive from."""
+    return Event("grant.used", {"grant_ids": list(grant_ids)}, **columns)
+
+
+def returned(grant_ids: Sequence[str], **columns: Any) -> Event:
+    """Return the event that gives a use back, as its call never started."""
+    return Event("grant.returned", {"grant_ids": list(grant_ids)}, **columns)
+
+
+def spend(grant_ids: Sequence[str]) -> Within:
+    """Return the part of an intent's transaction that makes sure that grants have a use left.
+
+    The grants that they derive from count with them.
+
+    Raises:
+        RunError: (when it runs) `grant_used_up`: one has none, or was revoked; `data` names them.
+    """
+
+    def check(connection: sqlite3.Connection) -> None:
+        gone = [each for each in grant_ids if not _has_use(connection, each)]
+        if gone:
+            raise RunError(
+                "every use of the right was made, or it was revoked",
+                code="grant_used_up",
+                fix="clawhive grants issue CAP --uses N",
+                data={"grant_ids": gone},
+            )
+
+    return check
+
+
+def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
+    sql = (
+        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
+    )
+    rows = connection.execute(sql, (json.dumps([grant_id]),)).fetchall()
+    is_there = any(row[0] == grant_id for row in rows)
+    return is_there and all(row[1] != 0 and row[2] is None for row in rows)
+
+
 def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     connection.executemany(
-        "INSERT INTO grants VALUES(:grant_id, :capability, :subject, :scope, :scope_id, :issuer,"
-        " :mode, :expires_at, :parent_grant, :issued_at, NULL)",
-        [{**grant, "issued_at": stored.ts} for grant in stored.event.body["grants"]],
+        "INSERT INTO grants(grant_id, capability, subject, scope, scope_id, issuer, mode,"
+        " expires_at, parent_grant, issued_at, uses, uses_left, delegate) VALUES(:grant_id,"
+        " :capability, :subject, :scope, :scope_id, :issuer, :mode, :expires_at, :parent_grant,"
+        " :issued_at, :uses, :uses, :delegate)",
+        [
+            {"uses": None, "delegate": None, **grant, "issued_at": stored.ts}
+            for grant in stored.event.body["grants"]
+        ],
+    )
+
+
+def _on_used(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    _count(connection, stored, "uses_left - 1")
+
+
+def _on_returned(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    _count(connection, stored, "min(uses, uses_left + 1)")
+
+
+def _count(connection: sqlite3.Connection, stored: StoredEvent, left: str) -> None:
+    connection.execute(
+        f"UPDATE grants SET uses_left = {left}"  # noqa: S608 - one of two literals
+        " WHERE uses_left IS NOT NULL AND grant_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(stored.event.body["grant_ids"]),),
     )
 
 
@@ -76,6 +164,8 @@ def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
 PROJECTIONS: Projections = {
     "grant.issued": (_on_issued,),
     "grant.revoked": (_on_revoked,),
+    "grant.used": (_on_used,),
+    "grant.returned": (_on_returned,),
     "run.end": (_on_run_end,),
 }
 
@@ -85,7 +175,7 @@ _OF_GRANTS = "kind IN ('grant.issued', 'grant.revoked')"
 STANDING = Standing(
     "grants",
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant,"
-    " issued_at",
+    " issued_at, uses, uses_left, delegate",
     "ended_at IS NULL",
     f"""seq IN (
       WITH RECURSIVE line(grant_id, parent_grant, scope, scope_id, issued_at) AS (
@@ -98,6 +188,9 @@ STANDING = Standing(
       SELECT seq FROM events WHERE {_OF_GRANTS} AND ts IN (SELECT issued_at FROM line)
       UNION
       SELECT seq FROM events WHERE {_OF_GRANTS} AND kind = 'grant.revoked'
+      UNION
+      SELECT seq FROM events WHERE kind IN ('grant.used', 'grant.returned')
+        AND EXISTS (SELECT 1 FROM grants WHERE ended_at IS NULL AND uses IS NOT NULL)
       UNION
       SELECT seq FROM events
       WHERE kind = 'run.end' AND task_id IN (SELECT scope_id FROM line WHERE scope = 'task')

@@ -14,6 +14,7 @@ from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
+from clawhive_core.policy.boundary import delegate_of
 
 FILE = "grants.json"
 DEFAULT_LIFE = timedelta(days=90)
@@ -121,6 +122,9 @@ def _entry(row: Any) -> PersistentGrant:
         "persistent",
         "",
         "user",
+        "ask" if known.get("mode") == "ask" else "allow",
         expires_at=known["expires_at"],
+        delegate=known.get("delegate"),
     )
+    delegate_of(grant)
     return PersistentGrant(grant, known["issued_at"])

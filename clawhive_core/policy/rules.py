@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from clawhive_core.capabilities import Capability, contains, overlaps, parse
+from clawhive_core.capabilities import Capability, PatternIndex, parse
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.policy.boundary import cut
+from clawhive_core.policy.boundary import attenuate
 from clawhive_core.policy.protected import as_rules, protection_of
+from clawhive_core.policy.terms import refuse_counting
 from clawhive_core.protocols.check import Verdict
 
 OWN_RULE = "protected:own"
@@ -33,6 +35,10 @@ class Authority:
     """Whether a grant that a person gave allows it."""
 
 
+Ended = Callable[[tuple[CapabilityGrant, ...]], None]
+"""Told which grants were revoked, before the next decision: what was opened with them ends."""
+
+
 class Rules:
     """Grants and denies by verb; order, grouping and duplicates change nothing.
 
@@ -54,8 +60,9 @@ class Rules:
         self.asks = tuple(asks)
         self._of_step: dict[str, Rules] = {}
         self._step_grants: tuple[CapabilityGrant, ...] = ()
-        self._grants: dict[str, list[tuple[Capability, CapabilityGrant]]] = {}
+        self._grants: dict[str, PatternIndex[CapabilityGrant]] = {}
         self._next_end: str | None = None
+        self._ended: tuple[Ended, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
@@ -63,7 +70,7 @@ class Rules:
 
     def extend(self, grants: Iterable[CapabilityGrant]) -> None:
         """Let further grants count from now on; those that are known change nothing."""
-        known = {grant.grant_id for grant in (*self.grants, *self._step_grants)}
+        known = {grant.grant_id for grant in self.every}
         added = tuple(grant for grant in grants if not known or grant.grant_id not in known)
         self._of_step = {}
         self._step_grants += tuple(grant for grant in added if grant.scope == "step")
@@ -71,28 +78,24 @@ class Rules:
         self.grants += new
         for grant in new:
             pattern = parse(grant.capability)
-            self._grants.setdefault(pattern.verb, []).append((pattern, grant))
-        for held in self._grants.values():
-            held.sort(key=_weakness)
-        every = (*self.grants, *self._step_grants)
-        ends = [grant.expires_at for grant in every if grant.expires_at is not None]
+            self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)
+        ends = [grant.expires_at for grant in self.every if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
         for bounds, rules in self._bounded.items():
-            rules.extend(cut(added, bounds))
+            rules.extend(attenuate(added, bounds))
 
     def bounded(self, bounds: Sequence[str]) -> Rules:
         """Return rules that allow no more than these and no more than `bounds`.
 
-        The grants keep their ids. Equal bounds give the same rules, which later grants of these
-        reach too.
+        A child's rights: the delegate faces of the grants, met with the bounds. The grants keep
+        their ids. Equal bounds give the same rules, which later grants of these reach too.
 
         Args:
             bounds: Canonical patterns; what none of them covers is denied.
         """
         key = tuple(bounds)
         if key not in self._bounded:
-            every = (*self.grants, *self._step_grants)
-            self._bounded[key] = Rules(cut(every, key), self.denies, self.asks)
+            self._bounded[key] = Rules(attenuate(self.every, key), self.denies, self.asks)
         return self._bounded[key]
 
     @property
@@ -130,47 +133,117 @@ class Rules:
         """
         if self._next_end is None or now < self._next_end:
             return
-        every = (*self.grants, *self._step_grants)
-        left = [each for each in every if each.expires_at is None or each.expires_at > now]
+        self._keep(each for each in self.every if each.expires_at is None or each.expires_at > now)
+
+    @property
+    def every(self) -> tuple[CapabilityGrant, ...]:
+        """Every grant, those of steps too."""
+        return (*self.grants, *self._step_grants)
+
+    def revoke(self, gone: Iterable[str]) -> tuple[CapabilityGrant, ...]:
+        """Let grants count no longer, nor what was derived from them; tell who listens.
+
+        Args:
+            gone: Ids of grants, held here or further up.
+
+        Returns:
+            Those that were held here.
+        """
+        ids, before = set(gone), -1
+        while before != len(ids):
+            before = len(ids)
+            ids |= {each.grant_id for each in self.every if each.parent_grant in ids}
+        ended = tuple(each for each in self.every if each.grant_id in ids)
+        if ended:
+            self._keep(each for each in self.every if each.grant_id not in ids)
+            for tell in self._ended:
+                tell(ended)
+        for rules in self._bounded.values():
+            rules.revoke(ids)
+        return ended
+
+    def on_revoked(self, tell: Ended) -> Callable[[], None]:
+        """Call back with the grants that `revoke` ends; the result stops that."""
+        self._ended += (tell,)
+
+        def stop() -> None:
+            self._ended = tuple(each for each in self._ended if each is not tell)
+
+        return stop
+
+    def _keep(self, left: Iterable[CapabilityGrant]) -> None:
+        kept = tuple(left)
         self.grants, self._step_grants, self._grants = (), (), {}
-        self.extend(left)
+        self.extend(kept)
 
-    def authority(self, capability: Capability) -> Authority:
-        """Return deny where a deny matches, else the least verdict of its grants, else deny."""
-        # A folder's capability may hold denied paths: the workspace handle leaves those out one by
-        # one. Nothing stands behind other verbs, so there an overlap with a deny is a deny.
-        hit = contains if capability.verb in _HANDLED else overlaps
-        for pattern in self._denies.get(capability.verb, ()):
-            if hit(pattern, capability):
-                return Authority("deny", f"deny:{pattern}")
-        if (protection := self._protection(capability)) is not None:
+    def authority(
+        self, capability: Capability, input: Mapping[str, Any] | None = None
+    ) -> Authority:
+        """Return deny where a deny matches, else the least verdict of its grants, else deny.
+
+        Args:
+            capability: What a call needs.
+            input: The call's arguments, which constraints speak of; without them none is satisfied.
+        """
+        verb = capability.verb
+        if (denies := self._denies.get(verb)) is not None:
+            # A folder's capability may hold denied paths: the workspace handle leaves those out one
+            # by one. Nothing stands behind other verbs: there an overlap with a deny is a deny.
+            hits = denies.covering if verb in _HANDLED else denies.meeting
+            for pattern, _ in hits(capability):
+                if pattern.constraints.admit(input):
+                    return Authority("deny", f"deny:{pattern}")
+        if (protection := self._protection(capability, input)) is not None:
             return Authority("deny", protection)
-        for pattern, grant in self._grants.get(capability.verb, ()):
-            if contains(pattern, capability):
-                return self._granted(capability, grant)
-        return Authority("deny", "no-grant")
+        best: CapabilityGrant | None = None
+        if (held := self._grants.get(verb)) is not None:
+            for pattern, grant in held.covering(capability):
+                if not pattern.constraints or pattern.constraints.admit(input):
+                    best = grant if best is None else _stronger(best, grant)
+        if best is None:
+            return Authority("deny", "no-grant")
+        return self._granted(capability, best, input)
 
-    def _granted(self, capability: Capability, best: CapabilityGrant) -> Authority:
+    def _granted(
+        self, capability: Capability, best: CapabilityGrant, input: Mapping[str, Any] | None
+    ) -> Authority:
         """Return what a capability gets from the strongest grant that covers it."""
         if best.mode != "allow":
             return Authority("ask", best.grant_id, best)
         by_person = best.by_person
-        if self._asks and not by_person and self._asks_for(capability):
+        if self._asks and not by_person and self._asks_for(capability, input):
             return Authority("ask", "policy.ask", best)
         return Authority("allow", best.grant_id, best, by_person)
 
-    def _asks_for(self, capability: Capability) -> bool:
-        return any(overlaps(pattern, capability) for pattern in self._asks.get(capability.verb, ()))
+    def _asks_for(self, capability: Capability, input: Mapping[str, Any] | None) -> bool:
+        held = self._asks.get(capability.verb)
+        return held is not None and any(
+            pattern.constraints.admit(input) for pattern, _ in held.meeting(capability)
+        )
 
-    def _protection(self, capability: Capability) -> str | None:
+    def unmet(
+        self, capability: Capability, input: Mapping[str, Any] | None
+    ) -> Iterator[tuple[CapabilityGrant, tuple[str, ...]]]:
+        """Yield the grants that would cover a capability, and what the call does not satisfy."""
+        held = self._grants.get(capability.verb)
+        for pattern, grant in () if held is None else held.covering(capability):
+            if lacking := tuple(pattern.constraints.unmet(input)):
+                yield grant, lacking
+
+    def _protection(self, capability: Capability, input: Mapping[str, Any] | None) -> str | None:
         """Return the rule that protects a path whatever was granted, or None."""
         if not capability.verb.startswith("fs."):
             return None
         protection = protection_of(capability.parts[0])
         if protection != "sensitive":
             return None if protection is None else OWN_RULE
-        grants = self._grants.get(capability.verb, ())
-        exact = any(grant.by_person and pattern == capability for pattern, grant in grants)
+        held = self._grants.get(capability.verb)
+        exact = held is not None and any(
+            grant.by_person
+            and pattern.unconstrained == capability
+            and pattern.constraints.admit(input)
+            for pattern, grant in held.covering(capability)
+        )
         return None if exact else SENSITIVE_RULE
 
     def counts(self) -> tuple[int, int, int]:
@@ -180,15 +253,20 @@ class Rules:
         return allow, ask, len(self.denies) + len(as_rules())
 
 
-def _by_verb(patterns: Iterable[str]) -> dict[str, list[Capability]]:
-    table: dict[str, list[Capability]] = {}
+def _by_verb(patterns: Iterable[str]) -> dict[str, PatternIndex[None]]:
+    table: dict[str, PatternIndex[None]] = {}
     for text in patterns:
         pattern = parse(text)
-        table.setdefault(pattern.verb, []).append(pattern)
+        refuse_counting(pattern, "a deny or an ask")
+        table.setdefault(pattern.verb, PatternIndex()).add(pattern, None)
     return table
 
 
-def _weakness(held: tuple[Capability, CapabilityGrant]) -> int:
-    """Order grants: a person's, then others that allow, then those that ask."""
-    grant = held[1]
-    return 2 if grant.mode != "allow" else int(not grant.by_person)
+def _stronger(mine: CapabilityGrant, other: CapabilityGrant) -> CapabilityGrant:
+    return other if _weakness(other) < _weakness(mine) else mine
+
+
+def _weakness(grant: CapabilityGrant) -> tuple[int, int, str]:
+    """Order grants: a person's, then others that allow, then those that ask; uncounted first."""
+    kind = 2 if grant.mode != "allow" else int(not grant.by_person)
+    return kind, int(grant.uses is not None), grant.grant_id

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clawhive_core.capabilities import normalise
+from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
 from clawhive_core.model.ids import new_id
+from clawhive_core.policy.terms import on_terms
 
 ALLOWED = (
     "fs.read:${workspace}/**",
@@ -69,14 +70,11 @@ class Target:
             CapabilityError: A pattern cannot be used.
         """
         return [
-            CapabilityGrant(
-                new_id("grant"),
-                normalise(pattern, self.variables),
-                self.subject,
-                "task",
-                self.task_id,
-                issuer,
-                mode,
+            on_terms(
+                CapabilityGrant(
+                    new_id("grant"), "", self.subject, "task", self.task_id, issuer, mode
+                ),
+                parse(pattern, self.variables),
             )
             for pattern in patterns
         ]

@@ -10,7 +10,6 @@ from typing import Any
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
-from clawhive_core.events.log import now
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, digest, preview
@@ -116,7 +115,7 @@ class Models:
         text = f"model.call:{adapter.name}"
         if adapter.host != adapter.default_host:
             text = f"{text}/{adapter.host}"
-        scope.run.rules.expire(now())
+        scope.run.refresh()
         authority = scope.run.rules.authority(parse(text))
         if authority.verdict != "allow":
             raise ModelError(

@@ -24,6 +24,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.policy.boundary import within
 from clawhive_core.policy.grants import GrantBook, derived
+from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.orchestrator import RunRequest
@@ -221,6 +222,7 @@ class RequestMaker:
             "signal": options.on_signal,
             "approve": options.approve,
             "ask": options.ask,
+            "revocations": Revocations(self.log, self.config.user_dir),
         }
 
     def offered_tools(self) -> tuple[ToolDef, ...]:

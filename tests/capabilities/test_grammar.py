@@ -104,12 +104,13 @@ def test_an_unusable_wildcard_is_answered_with_patterns_that_work(text, column, 
 
 
 @pytest.mark.parametrize("verb", EVERY_VERB)
-def test_a_constraint_on_arguments_is_refused_for_now(verb):
+def test_each_verb_takes_a_constraint_on_arguments_after_a_question_mark(verb):
     resource = verb_of(verb).example
-    with pytest.raises(CapabilityError, match="reserved and not supported yet") as caught:
-        parse(f"{verb}:{resource}?amount<=100", HERE)
-    assert f"`{verb}:{resource}`" in caught.value.fix
-    assert "%3F" in caught.value.fix
+    found = parse(f"{verb}:{resource}?amount<=100", HERE)
+    assert found.unconstrained == parse(f"{verb}:{resource}", HERE)
+    assert found.text == f"{found.unconstrained.text}?amount<=100"
+    assert not found.constraints.admit({"amount": 101})
+    assert found.constraints.admit({"amount": 100})
 
 
 @pytest.mark.parametrize("text", ["fs.read: /a", "fs.read:/a ", "mem.read:a\n", "mem.read:\u00a0a"])

@@ -28,8 +28,9 @@ def edit(root, *statements):
 
 def grant(root, scope_id="sess", scope="session", name="forged"):
     return (
-        f"INSERT INTO grants VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}',"
-        f" '{scope_id}', 'user', 'allow', NULL, NULL, '2026-01-01T00:00:00.000000Z', NULL)"
+        "INSERT INTO grants (grant_id, capability, subject, scope, scope_id, issuer, mode, issued_at)"
+        f" VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}', '{scope_id}', 'user',"
+        " 'allow', '2026-01-01T00:00:00.000000Z')"
     )
 
 

@@ -112,3 +112,56 @@ def test_policy_show_names_pattern_mode_and_issuer(clawhive):
     lines = {" ".join(line.split()) for line in out.splitlines()}
     assert {"deny net.http:** config", "allow fs.write:/srv/** user"} <= lines
     assert "protected: fs.*:.clawhive/**" in lines
+
+
+@pytest.mark.promise("P-096")
+def test_a_right_with_a_constraint_covers_the_calls_that_satisfy_it(clawhive, bad_tools):
+    right = "fs.write:${workspace}/docs/**?path in {docs/a,docs/b}"
+    keep = ("tools", "call", "bad.keep", "--grant", right, "--args")
+    assert clawhive(*keep, '{"path": "docs/a"}').code == 0
+    assert clawhive(*keep, '{"path": "docs/c"}').code == 1
+    assert not clawhive.root.joinpath("docs/c").exists()
+    clawhive("grants", "issue", right, "--session", "mine")
+    explain = ("policy", "explain", "bad.keep", "--session", "mine", "--args", '{"path": "docs/c"}')
+    assert "not so: path in {docs/a,docs/b}" in clawhive(*explain).out
+    shown = clawhive("policy", "show", "--session", "mine").out
+    assert f"fs.write:{clawhive.root}/docs/**?path in {{docs/a,docs/b}}" in shown
+
+
+def test_uses_and_an_end_can_be_written_in_the_right_itself(clawhive):
+    right = "tool.call:a.b?uses<=3&until=2100-01-01T00:00:00Z"
+    given = clawhive("grants", "issue", right, "--session", "mine", "--json").json["grants"][0]
+    assert (given["capability"], given["uses"]) == ("tool.call:a.b", 3)
+    assert given["expires_at"] == "2100-01-01T00:00:00.000000Z"
+
+
+def test_a_right_that_asks_is_listed_as_one_and_asks(clawhive, bad_tools):
+    right = "fs.write:${workspace}/docs/**"
+    clawhive("grants", "issue", right, "--always", "--mode", "ask", "--delegate", "none")
+    (row,) = clawhive("grants", "list", "--json").json["grants"]
+    assert (row["mode"], row["delegate"]) == ("ask", "")
+    assert "children: nothing" in clawhive("policy", "show").out
+    explain = ("policy", "explain", "bad.keep", "--args", '{"path": "docs/a"}', "--json")
+    assert clawhive(*explain).json["verdict"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--always", "--uses", "3"), "give it to a session"),
+        (("--session", "s", "--uses", "0"), "is no number of uses"),
+        (("--session", "s", "--delegate", "fs.read:/**"), "is more than the right itself"),
+    ],
+)
+def test_terms_that_cannot_be_kept_are_refused_with_what_can(clawhive, words, said):
+    done = clawhive("grants", "issue", "fs.read:/srv/**", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert clawhive("grants", "list", "--json").json["grants"] == []
+
+
+def test_a_right_that_is_over_is_refused(clawhive):
+    right = "fs.read:/srv/**?until=2020-01-01T00:00:00Z"
+    done = clawhive("grants", "issue", right, "--session", "s")
+    assert done.code == 2
+    assert "the right ended at" in done.err

@@ -295,8 +295,8 @@ def test_a_grant_that_somebody_else_revokes_at_the_same_moment_is_gone(book, mon
 def test_a_grant_that_expires_during_a_run_counts_no_longer():
     from clawhive_core.capabilities import parse
     from clawhive_core.model.grants import CapabilityGrant
-    from clawhive_core.policy.grants import written
     from clawhive_core.policy.rules import Rules
+    from clawhive_core.policy.terms import written
 
     def held(end):
         return CapabilityGrant("g" + end, "fs.read:/x", "a", "task", "t", "user", expires_at=end)
@@ -326,7 +326,7 @@ def test_what_is_no_duration_is_refused(text):
 @given(st.datetimes(timezones=st.just(UTC)), st.timedeltas(max_value=timedelta(days=3000)))
 def test_a_grant_lives_until_its_expiry_and_not_after(moment, life):
     from clawhive_core.model.grants import CapabilityGrant
-    from clawhive_core.policy.grants import written
+    from clawhive_core.policy.terms import written
 
     try:
         end = moment + life

@@ -1,0 +1,68 @@
+"""Revocations: what was taken back elsewhere reaches a run that lives, before its next decision."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from clawhive_core.events.log import EventLog
+from clawhive_core.policy.persistent import FILE, read_persistent
+from clawhive_core.policy.rules import Rules
+
+_LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
+_OF = "grant_id IN (SELECT value FROM json_each(?))"
+_Mark = tuple[int | None, tuple[int, int, int] | None]
+
+
+class Revocations:
+    """Compares rules with the log and with the user's persistent grants, where these changed.
+
+    Args:
+        log: The project's log, to which every process writes what it revokes.
+        user_dir: The user's own directory: another project may have revoked a persistent grant.
+    """
+
+    def __init__(self, log: EventLog, user_dir: Path) -> None:
+        self._log = log
+        self._user_dir = user_dir
+        self._file = os.fspath(user_dir / FILE)
+        self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
+
+    def __call__(self, rules: Rules) -> None:
+        """Revoke in these rules what was revoked since they were looked at.
+
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        mark = (self._log.read(_LAST)[0][0], _version(self._file))
+        if self._seen.get(rules) == mark:
+            return
+        if gone := self._gone(rules):
+            rules.revoke(gone)
+        self._seen[rules] = mark
+
+    def _gone(self, rules: Rules) -> set[str]:
+        held = rules.every
+        ended = self._ids("ended_at IS NOT NULL", (each.grant_id for each in held))
+        parents = {each.parent_grant for each in held if each.parent_grant is not None}
+        if not parents:
+            return ended
+        stand = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
+        stand |= self._ids("ended_at IS NULL", parents)
+        return ended | (parents - stand)
+
+    def _ids(self, state: str, grant_ids: Iterable[str]) -> set[str]:
+        sql = f"SELECT grant_id FROM grants WHERE {state} AND {_OF}"  # noqa: S608 - two literals
+        return {str(row[0]) for row in self._log.read(sql, (json.dumps(list(grant_ids)),))}
+
+
+def _version(path: str) -> tuple[int, int, int] | None:
+    """Return what differs between two versions of a file, None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - before every decision, and pathlib costs as much again
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
