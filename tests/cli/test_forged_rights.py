@@ -28,9 +28,9 @@ def edit(root, *statements):
 
 def grant(root, scope_id="sess", scope="session", name="forged"):
     return (
-        "INSERT INTO grants (grant_id, capability, subject, scope, scope_id, issuer, mode, issued_at)"
-        f" VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}', '{scope_id}', 'user',"
-        " 'allow', '2026-01-01T00:00:00.000000Z')"
+        "INSERT INTO grants (grant_id, capability, subject, scope, scope_id, issuer, mode,"
+        f" issued_at) VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}',"
+        f" '{scope_id}', 'user', 'allow', '2026-01-01T00:00:00.000000Z')"
     )
 
 
