@@ -1,9 +1,9 @@
 """What a decision costs: matching among 10 to 1,000 rules, deciding, finding what is touched.
 
 Run `python benchmarks/policy_decide.py [--smoke]`. Microseconds of CPU for one of each. The floor
-of matching is one dict lookup for each segment of what is asked for; of effects,
-`os.path.realpath`. Where cedarpy is installed it decides about the same rules (`pip install
-cedarpy`), its policies parsed once; else it is left out.
+of matching is one dict lookup for each segment of what is asked for; of effects, `realpath`.
+Where cedarpy is installed it decides about the same rules (`pip install cedarpy`), its policies
+parsed once; else it is left out.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
     metavar="NAME",
     help="Tell the model a skill's text at once.",
 )
+@click.option("--agent", metavar="NAME", help="Act as the agent of [agents.NAME].")
 @click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this task a right.")
 @approve_option
 @click.option("--max-tool-rounds", type=click.IntRange(1), help="End the loop after so many.")
@@ -77,6 +78,7 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
 
     chosen = RunOptions(
         model=options["model"],
+        agent=options["agent"],
         grants=options["grants"],
         session=options["session"],
         out=options["out"],
@@ -199,6 +201,7 @@ _REPEATED = {
     "task": "--task",
     "inputs": "--input",
     "model": "--model",
+    "agent": "--agent",
     "active": "--skill",
     "max_tool_rounds": "--max-tool-rounds",
     "out": "--out",

@@ -132,8 +132,10 @@ class Executor:
         reach = pending.scope.reach
         if reach is not None and not reach.allows(call.name, pending.meta):
             raise not_imported(pending, reach.skill_id)
-        if pending.tool is None:
-            raise not_found(call.name, catalog.current.tools)
+        if pending.tool is None or not pending.scope.sees(pending.tool.meta):
+            tools = catalog.current.tools.items()
+            seen = [name for name, each in tools if pending.scope.sees(each.meta)]
+            raise not_found(call.name, seen)
         if call.catalog_revision in {None, catalog.current.revision}:
             return
         offered = catalog.contract_at(str(call.catalog_revision), pending.tool.meta.name)

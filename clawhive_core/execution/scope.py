@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from clawhive_core.events.log import now
+from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
@@ -96,6 +97,8 @@ class RunScope:
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
 
+    allow: AllowList | None = None
+    """The tools of the agent that runs it; None for all."""
     revocations: Callable[[Rules], None] = lambda _: None
     """Takes out of the rules what was revoked elsewhere."""
 
@@ -147,6 +150,13 @@ class CallScope:
     def rules(self) -> Rules:
         """The rules of the run, with the grants of this step."""
         return self.run.rules.of_step(self.step)
+
+    def sees(self, meta: ToolMeta) -> bool:
+        """Whether the caller may know of a tool: its agent's list has it; the core's are known."""
+        allow = self.run.allow
+        if allow is None or self.principal.kind != "agent" or meta.provider_id == CORE:
+            return True
+        return allow.has(meta)
 
     def below(self, number: int, deadline: float) -> CallScope:
         """Return the scope of a call that the tool makes; its step is the same in every attempt."""

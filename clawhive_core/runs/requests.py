@@ -14,7 +14,7 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution.scope import ApproveMode, Ask, RunScope, Signal
+from clawhive_core.execution.scope import CORE, ApproveMode, Ask, RunScope, Signal
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -27,6 +27,7 @@ from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
+from clawhive_core.runs.agents import agent_of, allow_list
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
@@ -58,6 +59,8 @@ class RunOptions:
     """What happens with a call that a person must answer."""
     skills: Sequence[str] = ()
     """Skills whose text a prompt's model is told from the start."""
+    agent: str | None = None
+    """The agent of `[agents.NAME]` that acts; the default one otherwise."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
 
@@ -102,10 +105,12 @@ class RequestMaker:
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        tools = self.offered_tools()
+        agent = agent_of(self.config, options.agent)
+        tools = self.offered_tools(agent)
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
+            agent,
             title=preview(text, 80),
             model=model,
             tools=tools,
@@ -125,6 +130,7 @@ class RequestMaker:
         return self.assemble(
             task,
             options,
+            agent_of(self.config, options.agent),
             skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
             title=full_name,
             task_type=task_type.to_dict(),
@@ -163,6 +169,7 @@ class RequestMaker:
             root=str(self.config.root),
             artifacts=artifacts,
             rules=self._rules(grants, artifacts),
+            allow=allow_list(self.config, principal),
             **self._surroundings(options),
         )
         rounds = options.max_tool_rounds
@@ -225,10 +232,14 @@ class RequestMaker:
             "revocations": Revocations(self.log, self.config.user_dir),
         }
 
-    def offered_tools(self) -> tuple[ToolDef, ...]:
-        """Return what a model is offered: everything but the stub's tools."""
+    def offered_tools(self, agent: Principal = DEFAULT_AGENT) -> tuple[ToolDef, ...]:
+        """Return what an agent's model is offered: what its list has, but the stub's tools."""
+        allow = allow_list(self.config, agent)
         return tuple(
-            tool.meta.to_def() for tool in self.catalog.current if tool.meta.provider_id != STUB
+            tool.meta.to_def()
+            for tool in self.catalog.current
+            if tool.meta.provider_id != STUB
+            and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
         )
 
     def recorded(self, record: Record) -> RunRequest:
@@ -252,6 +263,7 @@ class RequestMaker:
             root=str(self.config.root),
             artifacts=body["artifacts"],
             rules=Rules(()),
+            allow=allow_list(self.config, Principal.parse(str(event.principal))),
         )
         return RunRequest(
             task,

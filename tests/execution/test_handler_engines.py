@@ -416,7 +416,7 @@ def before(root):
 
 
 @pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
-@pytest.mark.promise("P-098")
+@pytest.mark.promise("P-099")
 @pytest.mark.parametrize(
     "attack",
     [
