@@ -9,6 +9,7 @@ from typing import Any, Literal
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.rules import Rules
 
 ApproveMode = Literal["ask", "park", "deny"]
@@ -94,6 +95,8 @@ class RunScope:
     ask: Ask | None = None
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
+    grounds: Grounds = field(default_factory=Grounds)
+    """What its calls may take destinations from; it grows with each result."""
 
     @property
     def variables(self) -> dict[str, str]:
