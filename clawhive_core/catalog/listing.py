@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from clawhive_core.catalog.names import problem_of
+from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import Level, Risk, ToolMeta
 
 
@@ -31,4 +32,11 @@ def _problem_of_contract(meta: Any) -> str | None:
         _ = meta.contract_hash, meta.text_hash
     except (TypeError, ValueError, RecursionError) as error:
         return f"its definition has no JSON form: {error}"
-    return None
+    return _problem_of_sinks(meta)
+
+
+def _problem_of_sinks(meta: Any) -> str | None:
+    if not all(isinstance(each, tuple) for each in (meta.sinks, meta.records)):
+        return "its sinks and its records must be tuples of texts"
+    problems = sink_problems((*meta.sinks, *meta.records), None)
+    return next((f"{problem}; {fix}" for problem, fix in problems), None)

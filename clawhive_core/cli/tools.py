@@ -211,6 +211,8 @@ def _tool(meta: ToolMeta, catalog: Catalog) -> dict[str, Any]:
         "output_schema": meta.output_schema,
         "effects": meta.effects,
         "sinks": list(meta.sinks),
+        "records": list(meta.records),
+        "output_trust": meta.output_trust,
         "side_effects": meta.side_effects,
         "idempotent": meta.idempotent,
         "timeout_ms": meta.timeout_ms,

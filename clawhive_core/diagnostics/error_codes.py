@@ -161,6 +161,13 @@ ERRORS: tuple[Explanation, ...] = (
         "Ask for less at once, or raise `--max-tool-rounds` (`loop.max_tool_rounds`).",
     ),
     Explanation(
+        "too_many_refusals",
+        "The model asked for nothing but what is refused",
+        "Every call of three turns in a row was refused: the task lacks a right that it needs, or "
+        "the model follows instructions that are not the user's. What was done before is kept.",
+        "Look at the refusals with `clawhive runs show last`; grant what the task needs.",
+    ),
+    Explanation(
         "damaged_body",
         "A stored value is missing or altered",
         "The log refers to a value by its hash, and the database does not hold it or holds "

@@ -75,6 +75,7 @@ _KINDS = (
             "catalog_revision": "the catalog revision it began with",
             "tools": "[name, description, parameters] of the tools it was shown (blob)",
             "instructions": "what its system prompt said of skills (blob); older runs lack it",
+            "words": "what the user said (blob); only where the task is in other words",
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),

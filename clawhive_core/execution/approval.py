@@ -18,6 +18,7 @@ from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import digest
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.sinks import names_of
 from clawhive_core.policy.approvals import ApprovalBook, expiry
 
 _POLL_SECONDS = 0.25
@@ -225,7 +226,7 @@ def _content_hash(path: str) -> str:
 def sinks_of(pending: PendingCall) -> dict[str, Any]:
     """Return the arguments that say where data or money goes."""
     meta = pending.meta
-    names = () if meta is None else meta.sinks
+    names = () if meta is None else names_of(meta.sinks)
     return {name: pending.call.input[name] for name in names if name in pending.call.input}
 
 

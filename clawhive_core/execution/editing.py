@@ -20,6 +20,7 @@ from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.edits import changed
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
@@ -71,6 +72,7 @@ class Editing:
         given = await self._proposed_again(tool, base, given, scope)
         if canonical_text(given) == original:
             return None
+        run.grounds.say(changed(asked.input, given))
         pending = await weigh(replace(asked, input=given), scope, self.executor)
         decision = pending.decision
         if decision is None or decision.verdict == "deny":

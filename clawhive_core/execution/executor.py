@@ -27,6 +27,7 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.earlier import earlier_calls
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
+from clawhive_core.execution.grounded import learnt, sinks_weighed
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested import led
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
@@ -197,7 +198,7 @@ class Executor:
 
     async def _decide(self, pending: PendingCall) -> None:
         request, run = pending.request(_tool(pending).meta), pending.scope.run
-        pending.checked = await self._check(request)
+        pending.checked = (*sinks_weighed(pending), *await self._check(request))
         run.refresh()
         pending.decision = decide(request, pending.scope.rules, pending.checked)
         if pending.decision.verdict == "deny":
@@ -325,10 +326,9 @@ class Executor:
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
         error = error_of(finished)
-        self._wiring.log.post(
-            pending.ended("succeeded" if error is None else "failed", finished, error)
-        )
-        return finished
+        status = "failed" if error else "succeeded"
+        self._wiring.log.post(pending.ended(status, finished, error))
+        return learnt(pending, finished)
 
     def _park(self, pending: PendingCall, context: ToolContext, asked: NeedHumanApproval) -> Parked:
         """Record that a tool stops until a person has answered a call of its own."""
@@ -347,7 +347,7 @@ class Executor:
         result = partial_result(pending.call.id, refusal, partial)
         error = {"code": refusal.error, "message": refusal.message}
         self._wiring.log.post(pending.ended(status, result, error))
-        return result
+        return learnt(pending, result)
 
     async def call_nested(
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str

@@ -134,6 +134,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         risk=facts.risk or risk_of(declared),
         effects=facts.effects,
         sinks=facts.sinks,
+        records=facts.records,
         requires_confirm=facts.requires_confirm,
         side_effects=facts.side_effects,
         idempotent=facts.idempotent,

@@ -12,7 +12,7 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import canonical, preview
-from clawhive_core.model.edits import edits
+from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
@@ -106,6 +106,7 @@ class PendingCall:
     def edit(self, input: Mapping[str, Any]) -> None:
         """Go on with the input that a person gave instead."""
         self.asked_input = self.call.input
+        self.scope.run.grounds.say(changed(self.asked_input, input))
         self.call = replace(self.call, input=input)
 
     def told(self, outcome: Outcome) -> Outcome:

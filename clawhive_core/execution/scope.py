@@ -11,6 +11,7 @@ from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.rules import Rules
 
 ApproveMode = Literal["ask", "park", "deny"]
@@ -96,6 +97,8 @@ class RunScope:
     ask: Ask | None = None
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
+    grounds: Grounds = field(default_factory=Grounds)
+    """What its calls may take destinations from; it grows with each result."""
 
     allow: AllowList | None = None
     """The tools of the agent that runs it; None for all."""

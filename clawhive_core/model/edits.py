@@ -26,6 +26,11 @@ def edits(asked: Mapping[str, Any], executed: Mapping[str, Any]) -> str:
     return f"A person edited the input before approving the call: {'; '.join(shown)}."
 
 
+def changed(asked: Mapping[str, Any], executed: Mapping[str, Any]) -> list[Any]:
+    """Return the values of an input that differ from those that were asked for."""
+    return [value for _, value in _places(asked, executed, "") if value is not _NOTHING]
+
+
 def _places(before: Any, after: Any, place: str) -> Iterator[tuple[str, Any]]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         one, other = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", after)

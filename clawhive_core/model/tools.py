@@ -48,7 +48,10 @@ class ToolMeta:
     risk: Risk = "unknown"
     effects: Effects = field(default_factory=dict[str, "str | tuple[str, ...]"])
     sinks: tuple[str, ...] = ()
-    """Arguments that say where data or money goes."""
+    """Arguments that say where data or money goes, each with a kind: `to:recipient`; see
+    `model.sinks`."""
+    records: tuple[str, ...] = ()
+    """Fields of the structured output that are the user's own records: `*/id:selector.event`."""
     requires_confirm: bool = False
     confirms: str | None = None
     """The proposing tool whose proposal this tool carries out."""
@@ -68,7 +71,7 @@ class ToolMeta:
 
     @cached_property
     def contract_hash(self) -> str:
-        """SHA-256 over schemas, level, risk, effects, sinks and idempotence."""
+        """SHA-256 over schemas, level, risk, effects, sinks, records, trust and idempotence."""
         return digest(
             {
                 "name": self.name,
@@ -80,6 +83,8 @@ class ToolMeta:
                 "effects": self.effects,
                 "sinks": self.sinks,
                 "idempotent": self.idempotent,
+                **({"records": self.records} if self.records else {}),
+                **({"output_trust": "trusted"} if self.output_trust == "trusted" else {}),
             }
         )
 

@@ -48,6 +48,7 @@ TOOL_KEYS: Mapping[str, Kind] = {
     "risk": "text",
     "effects": "effects",
     "sinks": "texts",
+    "records": "texts",
     "requires_confirm": "flag",
     "confirms": "text",
     "side_effects": "flag",

@@ -23,6 +23,7 @@ from typing import (
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
+from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import JsonSchema, Level, Risk, ToolMeta
 from clawhive_core.plugins.effects import (
     as_effects,
@@ -57,6 +58,7 @@ class ToolOptions(TypedDict, total=False):
     effects: Mapping[str, str | list[str] | tuple[str, ...]]
     """Arguments to capabilities, as `ToolMeta.effects`."""
     sinks: Sequence[str]
+    records: Sequence[str]
     requires_confirm: bool
     confirms: str
     side_effects: bool
@@ -170,6 +172,7 @@ class ToolDeclaration:
             risk=given.get("risk", risk),
             effects=effects,
             sinks=tuple(given.get("sinks", ())),
+            records=tuple(given.get("records", ())),
             requires_confirm=given.get("requires_confirm", False),
             confirms=given.get("confirms"),
             side_effects=given.get("side_effects", risk == "unsafe"),
@@ -207,9 +210,8 @@ class ToolDeclaration:
             yield from _parameter_problems(parameter)
         yield from _option_problems(self.options)
         yield from effect_problems(as_effects(self.options.get("effects", {})), parameters)
-        for sink in self.options.get("sinks", ()):
-            if sink not in parameters:
-                yield f"the sink {sink!r} is no parameter", f"name one of: {', '.join(parameters)}"
+        yield from sink_problems(self.options.get("sinks", ()), parameters)
+        yield from sink_problems(self.options.get("records", ()), None)
 
 
 def _kind_problems(function: Callable[..., Any], label: str) -> Iterator[tuple[str, str]]:
@@ -273,7 +275,7 @@ def _name_problems(options: ToolOptions) -> Iterator[tuple[str, str]]:
 
 
 def _text_list_problems(options: ToolOptions) -> Iterator[tuple[str, str]]:
-    for option in ("aliases", "keywords", "preconditions", "sinks", "examples"):
+    for option in ("aliases", "keywords", "preconditions", "sinks", "records", "examples"):
         value = options.get(option, ())
         if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
             yield f"`{option}` is {value!r}", f"write a list, such as `{option}=[...]`"

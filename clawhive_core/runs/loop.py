@@ -23,6 +23,8 @@ from clawhive_core.runs.side_by_side import side_by_side
 
 MAX_TOOL_ROUNDS = 25
 PARALLEL_CALLS = 8
+MAX_REFUSED_TURNS = 3
+"""Turns in a row of which every call was refused; a model that goes on is stuck, or misled."""
 
 SYSTEM = (
     "You act for the user through tools. A call may be refused: read `next` in the refusal, do "
@@ -59,13 +61,15 @@ class Loop:
     principal: Principal
     settings: LoopSettings
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    _refused_turns: int = 0
+    """The turns in a row, up to now, of which every call was refused."""
 
     async def answer(self, prompt: str) -> str:
         """Return the model's final text.
 
         Raises:
             ModelError: The model failed.
-            RunError: `max_tool_rounds`, or the model stopped without an answer.
+            RunError: `max_tool_rounds`, `too_many_refusals`, or the model gave no answer.
             NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
         """
         messages = [LlmMessage.text("user", prompt)]
@@ -77,7 +81,10 @@ class Loop:
             if turn == self.settings.max_tool_rounds:
                 break
             messages.append(LlmMessage("assistant", response.content))
-            messages.append(LlmMessage("user", tuple(await self._calls(calls, turn))))
+            results = await self._calls(calls, turn)
+            if self._refused_turns == MAX_REFUSED_TURNS:
+                raise _stuck()
+            messages.append(LlmMessage("user", tuple(results)))
         raise RunError(
             f"the model still asked for tools after {self.settings.max_tool_rounds} rounds",
             code="max_tool_rounds",
@@ -102,6 +109,7 @@ class Loop:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
         results: list[ToolResult | None] = [None] * len(calls)
         waiting: list[NeedHumanApproval] = []
+        refused: list[int] = []
         limiter = anyio.Semaphore(PARALLEL_CALLS)
 
         async def one(index: int, call: ToolCall) -> None:
@@ -114,6 +122,7 @@ class Loop:
                 except NeedHumanApproval as asked:
                     waiting.append(asked)
                 else:
+                    refused.extend([index] if isinstance(outcome, Refusal) else [])
                     results[index] = as_result(call.id, outcome)
                     end_step(self.journal, self.run, self.principal, scope.step)
 
@@ -121,6 +130,7 @@ class Loop:
             await one(0, calls[0])
         else:
             await side_by_side(partial(one, index, call) for index, call in enumerate(calls))
+        self._refused_turns = self._refused_turns + 1 if len(refused) == len(calls) else 0
         answered = [result for result in results if result is not None]
         self.artifacts.extend(each for result in answered for each in result.artifacts)
         if waiting:
@@ -155,6 +165,14 @@ class Loop:
         return CallScope(
             self.run, self.principal, f"{self.run.run_id}/r{turn}{suffix}", ordinal=ordinal
         )
+
+
+def _stuck() -> RunError:
+    return RunError(
+        f"every call of {MAX_REFUSED_TURNS} turns in a row was refused",
+        code="too_many_refusals",
+        fix="look at the refusals with `clawhive runs show last`, and grant what the task needs",
+    )
 
 
 def as_result(call_id: str, outcome: Outcome) -> ToolResult:

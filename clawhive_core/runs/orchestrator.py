@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,8 @@ class RunRequest:
     title: str = ""
     instructions: str = ""
     """What the loop's system prompt says beside its own words: the skills."""
+    words: Sequence[str] | None = None
+    """What the user said, where the task is not in the user's own words."""
 
     @property
     def is_session(self) -> bool:
@@ -130,6 +132,7 @@ class Orchestrator:
                 [[each.name, each.description, each.parameters] for each in request.tools]
             ),
             "instructions": Blob(request.instructions),
+            **({} if request.words is None else {"words": Blob(list(request.words))}),
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
         }
         events = [self._event(request, "run.start", body, "running")]

@@ -28,6 +28,7 @@ from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.agents import agent_of, allow_list
+from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
@@ -61,6 +62,9 @@ class RunOptions:
     """Skills whose text a prompt's model is told from the start."""
     agent: str | None = None
     """The agent of `[agents.NAME]` that acts; the default one otherwise."""
+    words: Sequence[str] | None = None
+    """What the user said, where the prompt or the task's input is somebody else's: for a sub-agent,
+    or for a session of an agent. Destinations that occur in it are not asked about."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
 
@@ -170,6 +174,7 @@ class RequestMaker:
             artifacts=artifacts,
             rules=self._rules(grants, artifacts),
             allow=allow_list(self.config, principal),
+            grounds=grounds_of(task, more.get("task_type"), options.words),
             **self._surroundings(options),
         )
         rounds = options.max_tool_rounds
@@ -180,6 +185,7 @@ class RequestMaker:
             self.catalog.current.revision,
             max_tool_rounds=self.config.get("loop.max_tool_rounds") if rounds is None else rounds,
             grants=tuple(grants),
+            words=options.words,
             **more,
         )
 
@@ -197,7 +203,15 @@ class RequestMaker:
         since = self._counting(run.conversation_id, request.principal)
         rights += within(since, self._permitted(request), self._variables(run.artifacts))
         rules = self._rules(rights, run.artifacts)
-        scope = replace(run, rules=rules, asked=record.asked, **self._surroundings(options))
+        grounds = grounds_of(request.task, request.task_type, request.words)
+        remember(grounds, record, self.catalog.current)
+        scope = replace(
+            run,
+            rules=rules,
+            asked=record.asked,
+            grounds=grounds,
+            **self._surroundings(options),
+        )
         return replace(request, scope=scope)
 
     def _rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
@@ -277,6 +291,7 @@ class RequestMaker:
             planner=body["planner"],
             title=body["title"],
             instructions=record.full(body.get("instructions", "")),
+            words=record.full(body.get("words")),
         )
 
     def _todays(self, name: str, run_id: str) -> TaskType:

@@ -41,6 +41,8 @@ class Session:
     async def invoke(self, name: str, input: Mapping[str, Any]) -> Outcome:
         """Call a tool and return the whole result or refusal."""
         index, self._calls = self._calls, self._calls + 1
+        if self._request.principal.kind == "user":
+            self._request.scope.grounds.say(input)
         scope = CallScope(
             self._request.scope,
             self._request.principal,

@@ -42,6 +42,7 @@ class ToolFacts:
     risk: Risk | None = None
     effects: Effects = field(default_factory=dict[str, "str | tuple[str, ...]"])
     sinks: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
     requires_confirm: bool = False
     side_effects: bool = False
     idempotent: bool = False

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, get_args
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.sinks import Place, place_of
 from clawhive_core.model.tools import Level, Risk
 from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.place import KeyPath
 from clawhive_core.skills.skill import ToolFacts
 
 KEYS = (
-    *("capability_level", "risk", "effects", "sinks"),
+    *("capability_level", "risk", "effects", "sinks", "records"),
     *("requires_confirm", "side_effects", "idempotent", "timeout_ms"),
 )
 """The keys of an exported tool that are read here."""
@@ -32,6 +33,7 @@ def read_tool_facts(fields: Fields) -> ToolFacts:
         risk=_one_of(fields, "risk", get_args(Risk)),
         effects=dict(_effects(fields.below("effects"), _arguments(fields))),
         sinks=tuple(_sinks(fields, _arguments(fields))),
+        records=tuple(_records(fields)),
         requires_confirm=_flag(fields, "requires_confirm"),
         side_effects=_flag(fields, "side_effects"),
         idempotent=_flag(fields, "idempotent"),
@@ -73,9 +75,24 @@ def _arguments(fields: Fields) -> tuple[str, ...]:
 
 def _sinks(fields: Fields, arguments: tuple[str, ...]) -> Iterator[str]:
     for path, value in fields.items("sinks"):
-        name = text(fields.document, path, value)
-        _check_argument(fields, path, name, arguments)
-        yield name
+        sink = text(fields.document, path, value)
+        _check_argument(fields, path, _place(fields, path, sink).argument, arguments)
+        yield sink
+
+
+def _records(fields: Fields) -> Iterator[str]:
+    for path, value in fields.items("records"):
+        record = text(fields.document, path, value)
+        _place(fields, path, record)
+        yield record
+
+
+def _place(fields: Fields, path: KeyPath, declared: str) -> Place:
+    try:
+        return place_of(declared)
+    except ValueError as error:
+        fix = "write PLACE:KIND or PLACE:KIND.TYPE"
+        raise fields.document.fail(path, str(error), fix) from error
 
 
 def _effects(

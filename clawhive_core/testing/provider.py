@@ -12,6 +12,7 @@ from clawhive_core.catalog.names import problem_of
 from clawhive_core.execution.validation import compile_schema, describe
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import Level, Risk, ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.testing.memory import memory_hive
@@ -91,8 +92,8 @@ def _check_arguments(meta: ToolMeta) -> None:
         for template in (effect,) if isinstance(effect, str) else effect:
             verb = template.partition(":")[0]
             assert verb_of(verb) is not None, f"{meta.name}: {verb!r} is no verb of a capability"
-    for sink in meta.sinks:
-        assert sink in known, f"{meta.name}: `sinks` names {sink!r}, which is no argument"
+    for problem, fix in (*sink_problems(meta.sinks, known), *sink_problems(meta.records, None)):
+        raise AssertionError(f"{meta.name}: {problem}; {fix}")
 
 
 def _contracts(tools: Sequence[ToolMeta]) -> dict[str, str]:

@@ -72,7 +72,7 @@ async def test_the_providers_that_ship_pass():
         (Provider(meta(output_schema={"type": 3})), "`output_schema` is no JSON Schema"),
         (Provider(meta(effects={"file": "fs.read"})), "`effects` names 'file'"),
         (Provider(meta(effects={"path": "fs.raed"})), "'fs.raed' is no verb"),
-        (Provider(meta(sinks=("to",))), "`sinks` names 'to'"),
+        (Provider(meta(sinks=("to",))), "the sink 'to' is no parameter"),
         (Provider(meta(examples=({"path": 3},))), "is refused"),
         (Provider(answer=ValueError("crash")), "crash"),
         (Provider(meta(output_schema={"type": "string"})), "output schema refuses"),

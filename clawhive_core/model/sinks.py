@@ -1,0 +1,121 @@
+"""Where destinations stand in a tool's input, and the user's own records in its output.
+
+A declaration is a text: `to`, `to:recipient`, `attachments/*/file_id:selector.file`. Its segments
+are keys of objects, or `*` for each item of a list or each value of an object. Then comes a kind,
+and after a dot a type of the tool's choice, so that the id of an event is none of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, cast, get_args
+
+SinkKind = Literal["recipient", "url", "account", "path", "selector", "value"]
+"""What an argument names: a person who gets something, an address of the web, where money goes, a
+file, the thing that is changed, or a text that must be the user's own, such as a new password."""
+
+KINDS: tuple[SinkKind, ...] = get_args(SinkKind)
+EACH = "*"
+_TYPE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One declaration, read."""
+
+    path: tuple[str, ...]
+    kind: SinkKind | None = None
+    """None where it names no kind: what the argument's effect says, else `value`."""
+    type: str = ""
+
+    @property
+    def argument(self) -> str:
+        """The first segment: the argument, for a sink."""
+        return self.path[0]
+
+
+@lru_cache(maxsize=4096)
+def place_of(text: str) -> Place:
+    """Return what a declaration says.
+
+    Raises:
+        ValueError: It cannot be read; the message says why.
+    """
+    path, colon, what = text.rpartition(":")
+    if not colon:
+        path, what = text, ""
+    kind, dot, type_ = what.partition(".")
+    segments = tuple(path.split("/"))
+    if not all(segments):
+        raise ValueError(f"{text!r} has an empty segment; write ARGUMENT or ARGUMENT/*/KEY")
+    if not colon:
+        return Place(segments)
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind; use one of: {', '.join(KINDS)}")
+    if dot and _TYPE.fullmatch(type_) is None:
+        raise ValueError(f"{type_!r} is no type: write letters, digits, `_` and `-`")
+    return Place(segments, kind, type_)
+
+
+def sink_problems(
+    declared: Iterable[object], arguments: Iterable[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with declarations, as pairs of problem and fix.
+
+    Args:
+        declared: Sinks or records.
+        arguments: What sinks may name; None for records.
+    """
+    for text in declared:
+        if not isinstance(text, str):
+            yield f"{text!r} is no text", "write PLACE:KIND or PLACE:KIND.TYPE"
+            continue
+        try:
+            place = place_of(text)
+        except ValueError as error:
+            yield f"{text!r} cannot be read: {error}", "write PLACE:KIND or PLACE:KIND.TYPE"
+            continue
+        if arguments is not None and place.argument not in arguments:
+            yield f"the sink {text!r} is no parameter", f"name one of: {', '.join(arguments)}"
+
+
+def names_of(sinks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the arguments that sinks name, each once."""
+    return tuple(dict.fromkeys(place_of(sink).argument for sink in sinks))
+
+
+def picked(value: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the values at a path; where nothing is, nothing."""
+    if not path:
+        yield value
+        return
+    segment, rest = path[0], path[1:]
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, Any]", value)
+        if segment == EACH:
+            for item in items.values():
+                yield from picked(item, rest)
+        elif segment in items:
+            yield from picked(items[segment], rest)
+    elif segment == EACH and isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from picked(item, rest)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Yield every text and number in a value, as text; keys of objects too."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            yield from leaves(key)
+            yield from leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from leaves(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,60 @@
+"""What a run may take destinations from: at its start, and again when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from clawhive_core.catalog.catalog import Catalog
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
+from clawhive_core.model.edits import changed
+from clawhive_core.model.runs import Task
+from clawhive_core.model.tools import ToolResult
+from clawhive_core.policy.grounding import CONTRACT, Grounds
+from clawhive_core.runs.replay import Record
+
+
+def grounds_of(
+    task: Task, task_type: Mapping[str, Any] | None, words: Sequence[str] | None
+) -> Grounds:
+    """Return what a run starts with: the user's words, and what the steps of its contract name.
+
+    Args:
+        task: What the run is for; its prompt and input are the user's unless `words` are given.
+        task_type: The contract's entry.
+        words: What the user said instead.
+    """
+    grounds = Grounds(*((task.prompt, task.input) if words is None else words))
+    for step in (task_type or {}).get("steps", ()):
+        grounds.say(step.get("input"), CONTRACT)
+    return grounds
+
+
+def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
+    """Add what the calls of a recorded run came to, its tools' own calls too.
+
+    A call counts as what its tool is today only where the tool's contract is the recorded one;
+    else its output is nobody's record.
+    """
+    calls: dict[str | None, RecordedCall] = {}
+    for stored in record.log.events(run_id=record.run_id):
+        if stored.event.kind in CALL_KINDS:
+            calls.setdefault(stored.event.step_id, RecordedCall(stored)).take(stored)
+    for call in calls.values():
+        _remember(grounds, call, record, catalog)
+
+
+def _remember(grounds: Grounds, call: RecordedCall, record: Record, catalog: Catalog) -> None:
+    asked = call.asked.event.body
+    given = record.full(asked["tool_call"]["input"])
+    if "asked_input" in asked:
+        grounds.say(changed(record.full(asked["asked_input"]), given))
+    tool = catalog.find(str(call.first.event.tool))
+    outcome = call.outcome(record.log, "")
+    if tool is None or not isinstance(outcome, ToolResult):
+        return
+    meta = tool.meta
+    if meta.contract_hash != asked["contract_hash"]:
+        meta = replace(meta, records=(), output_trust="untrusted")
+    grounds.learn(meta, given, outcome)
