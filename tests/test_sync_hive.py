@@ -128,14 +128,17 @@ def test_an_interrupted_caller_cancels_the_work_and_that_is_recorded(project, in
 
 
 def test_whoever_still_waits_when_it_closes_is_told(project):
-    heard, told, begun = [], [], threading.Event()
+    heard, told, begun, followed = [], [], threading.Event(), threading.Event()
 
     async def hang():
         begun.set()
         await anyio.sleep_forever()
 
     def follow(hive):
-        heard.extend(stored.event.kind for stored in hive.events())
+        for stored in hive.events():
+            heard.append(stored.event.kind)
+            if stored.event.kind == "run.start":
+                followed.set()
 
     def wait(hive):
         try:
@@ -149,6 +152,7 @@ def test_whoever_still_waits_when_it_closes_is_told(project):
         for thread in threads:
             thread.start()
         assert begun.wait(10)
+        assert followed.wait(10)
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()
