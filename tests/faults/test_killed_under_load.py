@@ -101,7 +101,7 @@ def rows(house, sql):
         return connection.execute(sql).fetchall()
 
 
-@pytest.mark.promise("P-117")
+@pytest.mark.promise("P-103")
 @pytest.mark.timeout(400)
 def test_a_hundred_kills_under_load_lose_nothing_and_repeat_nothing(processes):
     calls = [{"name": "local.safe", "input": {}}, {"name": "local.asked", "input": {}}]

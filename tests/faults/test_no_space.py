@@ -1,4 +1,4 @@
-"""A database that cannot grow, or cannot be written any more, in the middle of a session's calls."""
+"""Effects stop where the log cannot be written, the log stays whole, and work goes on later."""
 
 import json
 import os
@@ -98,7 +98,7 @@ def assert_goes_on(processes):
     assert processes("audit", "rebuild", "--json").json["differences"] == []
 
 
-@pytest.mark.promise("P-118")
+@pytest.mark.promise("P-104")
 def test_a_database_that_may_not_grow_stops_effects_and_goes_on_later(processes):
     said = filled(processes, "PRAGMA max_page_count = 400", "PRAGMA max_page_count = 100000000")
     assert_stopped(said, "full")
@@ -106,7 +106,7 @@ def test_a_database_that_may_not_grow_stops_effects_and_goes_on_later(processes)
     assert_goes_on(processes)
 
 
-@pytest.mark.promise("P-118")
+@pytest.mark.promise("P-104")
 def test_a_database_that_became_read_only_stops_effects_and_goes_on_later(processes):
     said = filled(processes, "PRAGMA query_only = ON", "PRAGMA query_only = OFF")
     assert_stopped(said, "read_only")
@@ -126,7 +126,7 @@ def small_disk(processes):
     subprocess.run(["umount", "--lazy", processes.root], check=True)
 
 
-@pytest.mark.promise("P-118")
+@pytest.mark.promise("P-104")
 def test_a_full_file_system_stops_effects_and_the_log_goes_on_with_space(processes, small_disk):
     said = filled(processes)
     assert_stopped(said, "full")
@@ -135,7 +135,7 @@ def test_a_full_file_system_stops_effects_and_the_log_goes_on_with_space(process
     assert_goes_on(processes)
 
 
-@pytest.mark.promise("P-118")
+@pytest.mark.promise("P-104")
 def test_a_database_file_that_nobody_may_write_is_said_with_its_place(processes, ordinary):
     assert processes(*SNIPPET).code == 0
     path = processes.root / ".clawhive" / "hive.db"

@@ -50,7 +50,7 @@ def call(name="mail.send", input=None, *capabilities, provider="mail", who="agen
     return PolicyRequest(meta, input or {}, Principal.parse(who), needed, "t", "s", "c")
 
 
-@pytest.mark.promise("P-120")
+@pytest.mark.promise("P-105")
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
@@ -80,7 +80,7 @@ async def test_a_permit_gives_nothing_and_no_policy_forbids_nothing(made):
     assert await made("// nothing").check(call()) is None
 
 
-@pytest.mark.promise("P-120")
+@pytest.mark.promise("P-105")
 @pytest.mark.parametrize("amount", [{}, {"amount": "1"}, {"amount": None}, {"amount": 1.5}])
 async def test_a_policy_that_fails_on_a_call_denies_it(made, amount):
     found = await made().check(call("shop.buy", amount, provider="shop"))
@@ -88,7 +88,7 @@ async def test_a_policy_that_fails_on_a_call_denies_it(made, amount):
     assert "big" in found.rule
 
 
-@pytest.mark.promise("P-120")
+@pytest.mark.promise("P-105")
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -185,7 +185,7 @@ def test_a_path_is_below_the_project_or_the_home_or_absolute():
     assert policy_file({}, "/p", {}) is None
 
 
-@pytest.mark.promise("P-120")
+@pytest.mark.promise("P-105")
 async def test_it_tightens_what_a_grant_allows(tmp_path):
     path = tmp_path / "p.cedar"
     path.write_text('@id("no-list") forbid (principal, action, resource == Tool::"file.list");')
