@@ -130,8 +130,7 @@ def cedar(count: int, rounds: int) -> dict[str, measure.Series]:
     for size in SIZES:
         text = "\n".join(_cedar_rule(each.partition(":")[2]) for each in patterns(size))
         asked = [_cedar_request(each.partition(":")[2]) for each in needs(size)]
-        prepared = getattr(cedarpy, "PolicySet", None)
-        policies = text if prepared is None else prepared(text)
+        policies = cedarpy.PolicySet.from_str(text)
 
         def ask(each: dict[str, Any], policies: Any = policies) -> object:
             return cedarpy.is_authorized(each, policies, [])
