@@ -7,7 +7,7 @@ import os
 from clawhive_core.capabilities import parse
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.model.tools import ToolResult
-from clawhive_core.policy.grounding import Destination, destinations, weigh_sinks
+from clawhive_core.policy.grounding import weigh_sinks
 from clawhive_core.protocols.check import CheckResult
 
 
@@ -18,16 +18,6 @@ def sinks_weighed(pending: PendingCall) -> tuple[CheckResult, ...]:
         return ()
     grounds, inside = pending.scope.run.grounds, _stays_inside(pending)
     return weigh_sinks(meta, pending.call.input, grounds, inside=inside)
-
-
-def ungrounded(pending: PendingCall) -> list[Destination]:
-    """Return the destinations of a call that nothing grounds."""
-    meta = pending.meta
-    if meta is None or not meta.sinks:
-        return []
-    grounds, inside = pending.scope.run.grounds, _stays_inside(pending)
-    found = destinations(meta, pending.call.input, grounds, inside=inside)
-    return [each for each in found if each.source is None]
 
 
 def learnt(pending: PendingCall, result: ToolResult) -> ToolResult:

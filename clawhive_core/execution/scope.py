@@ -99,7 +99,6 @@ class RunScope:
     """The steps whose call waited for a person before the run stopped."""
     grounds: Grounds = field(default_factory=Grounds)
     """What its calls may take destinations from; it grows with each result."""
-
     allow: AllowList | None = None
     """The tools of the agent that runs it; None for all."""
     revocations: Callable[[Rules], None] = lambda _: None
