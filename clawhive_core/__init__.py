@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.events import Event, StoredEvent
+    from clawhive_core.model.failures import model_failure, status_code
     from clawhive_core.model.messages import (
         ContentBlock,
         LlmMessage,
         LlmRequest,
         LlmResponse,
         MediaBlock,
+        ProviderBlock,
+        StopReason,
         TextBlock,
         ThinkingBlock,
         Usage,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from clawhive_core.model.refusal import Refusal
     from clawhive_core.model.runs import Plan, PlannedStep, Task
     from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolMeta, ToolResult
+    from clawhive_core.model.wire_names import WireTable, WireTools, wire_name
     from clawhive_core.plugins.hookspecs import HookContext, hookimpl
     from clawhive_core.plugins.tool import tool
     from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
@@ -56,12 +60,15 @@ _HOMES = {
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
     "hive.hive": ("Hive",),
     "model.events": ("Event", "StoredEvent"),
+    "model.failures": ("model_failure", "status_code"),
     "model.messages": (
         "ContentBlock",
         "LlmMessage",
         "LlmRequest",
         "LlmResponse",
         "MediaBlock",
+        "ProviderBlock",
+        "StopReason",
         "TextBlock",
         "ThinkingBlock",
         "Usage",
@@ -70,6 +77,7 @@ _HOMES = {
     "model.refusal": ("Refusal",),
     "model.runs": ("Plan", "PlannedStep", "Task"),
     "model.tools": ("Artifact", "ToolCall", "ToolDef", "ToolMeta", "ToolResult"),
+    "model.wire_names": ("WireTable", "WireTools", "wire_name"),
     "plugins.hookspecs": ("HookContext", "hookimpl"),
     "plugins.tool": ("tool",),
     "protocols.adapter": ("LlmAdapter", "StreamEvent"),
@@ -128,6 +136,7 @@ __all__ = [
     "PolicyCheck",
     "PolicyRequest",
     "Principal",
+    "ProviderBlock",
     "Refusal",
     "RunStore",
     "SandboxCommand",
@@ -138,6 +147,7 @@ __all__ = [
     "SkillSource",
     "Span",
     "SpanFold",
+    "StopReason",
     "StoredEvent",
     "Stream",
     "StreamEvent",
@@ -152,10 +162,15 @@ __all__ = [
     "ToolResult",
     "Unsupported",
     "Usage",
+    "WireTable",
+    "WireTools",
     "Workspace",
     "__version__",
     "hookimpl",
+    "model_failure",
+    "status_code",
     "tool",
+    "wire_name",
 ]
 
 

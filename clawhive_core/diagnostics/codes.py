@@ -14,6 +14,7 @@ def registry() -> Mapping[str, Explanation]:
     """Return every code with its explanation, sorted by code."""
     from clawhive_core.diagnostics.error_codes import ERRORS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
+    from clawhive_core.diagnostics.model_codes import MODEL_ERRORS
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
     from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
@@ -24,6 +25,7 @@ def registry() -> Mapping[str, Explanation]:
         *PLUGIN_ERRORS,
         *REFUSALS,
         *TOOL_ERRORS,
+        *MODEL_ERRORS,
         *FINDINGS,
         *PLUGIN_FINDINGS,
         *SKILL_FINDINGS,

@@ -82,7 +82,8 @@ REFUSALS: tuple[Explanation, ...] = (
         "rate_limited",
         "The tool was called too often",
         "The exporting skill limits how many calls a user may make in a period. A call that was "
-        "refused or never started does not count.",
+        "refused or never started does not count. Of a model: its provider limits how many "
+        "requests or tokens the key may use; it was asked several times, at growing distances.",
         "Wait for the seconds in `retry_after`.",
     ),
     Explanation(

@@ -31,7 +31,7 @@ from clawhive_core.execution.grounded import learnt, sinks_weighed
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested import led
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
-from clawhive_core.execution.plain import MAX_INPUT, plain_object
+from clawhive_core.execution.plain import input_of
 from clawhive_core.execution.refusals import (
     Refused,
     approval_required,
@@ -117,7 +117,7 @@ class Executor:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
         call = pending.call
         try:
-            plain = plain_object(call.input, MAX_INPUT)
+            plain = input_of(call)
         except InvalidInput as error:
             pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput
+from clawhive_core.model.tools import ToolCall
 
 MAX_DEPTH = 100
 """How deep lists and objects may be nested."""
@@ -41,6 +43,21 @@ def plain_object(value: Any, limit: int) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"it is {type(value).__name__}, and an object is needed")
     return plain_json(value, limit)
+
+
+def input_of(call: ToolCall) -> dict[str, Any]:
+    """Return a copy of a call's input.
+
+    Raises:
+        InvalidInput: As `plain_object`, or the model did not write its arguments as a JSON object.
+    """
+    if call.malformed is None:
+        return plain_object(call.input, MAX_INPUT)
+    try:
+        kind = type(json.loads(call.malformed)).__name__
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the arguments are no JSON: {error}") from error
+    raise InvalidInput(f"the arguments are {kind}, and an object is needed")
 
 
 @dataclass(slots=True)

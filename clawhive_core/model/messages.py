@@ -10,8 +10,24 @@ from clawhive_core.model.tools import Artifact, JsonSchema, ToolCall, ToolDef, T
 
 Role = Literal["user", "assistant"]
 StopReason = Literal[
-    "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "other"
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "pause_turn",
+    "refusal",
+    "content_filter",
+    "other",
 ]
+"""Why a model stopped: `tool_use` where it asks for calls; after `pause_turn` it goes on when
+its own message is sent back; `other` is what no adapter knows (see `raw_stop_reason`)."""
+
+Effort = Literal["off", "low", "medium", "high"]
+"""How much a model should reason before it answers."""
+
+Native = Mapping[str, Any]
+"""What a provider needs back with a block that it made, by adapter name: `{"gemini": {...}}`. An
+adapter reads its own key only, so that a conversation may move from one provider to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +35,33 @@ class TextBlock:
     """Text."""
 
     text: str
+    native: Native | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingBlock:
-    """A model's reasoning, with the signature that must go back untouched."""
+    """A model's reasoning, with the signature that must go back untouched.
+
+    Its adapter names itself in `native`; another provider's adapter leaves the block out.
+    """
 
     text: str
     signature: str | None = None
     redacted: bool = False
+    native: Native | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBlock:
+    """What only its provider understands: kept, logged and sent back untouched.
+
+    A call of a tool that runs at the provider, and its result, are such blocks.
+    """
+
+    provider: str
+    """The adapter's name."""
+    value: Mapping[str, Any]
+    """The block as the provider sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +74,9 @@ class MediaBlock:
     url: str | None = None
 
 
-ContentBlock = TextBlock | ToolCall | ToolResult | ThinkingBlock | MediaBlock
-"""One piece of a message: text, tool_use, tool_result, thinking, image or document."""
+ContentBlock = TextBlock | ToolCall | ToolResult | ThinkingBlock | MediaBlock | ProviderBlock
+"""One piece of a message: text, tool_use, tool_result, thinking, image or document, and what is a
+provider's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +103,15 @@ class LlmRequest:
     max_tokens: int = 4096
     tool_choice: Literal["auto", "none", "required"] | str = "auto"  # noqa: PYI051 - a tool's name is the fourth choice
     response_schema: JsonSchema | None = None
+    """A JSON Schema that the answer's text must satisfy as JSON."""
     cache_hints: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Empty where nothing should be cached, else `key`: what requests with an equal beginning have
+    in common (a conversation's id); adapters mark the end of system prompt, tools and messages."""
+    temperature: float | None = None
+    reasoning: Effort | None = None
+    """None leaves it to the provider."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further parameters of the provider's API, sent as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +159,11 @@ class LlmResponse:
     content: tuple[ContentBlock, ...]
     stop_reason: StopReason = "end_turn"
     usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    """The model that answered, as the provider names it."""
+    response_id: str | None = None
+    raw_stop_reason: str | None = None
+    """The provider's word for why it stopped."""
 
     @property
     def text(self) -> str:
@@ -132,16 +180,19 @@ def block_to_json(block: ContentBlock) -> dict[str, Any]:
     """Return one content block as JSON, `type` first."""
     match block:
         case TextBlock():
-            return {"type": "text", "text": block.text}
+            return _with_native({"type": "text", "text": block.text}, block.native)
         case ThinkingBlock():
-            return {
+            thinking = {
                 "type": "thinking",
                 "text": block.text,
                 "signature": block.signature,
                 "redacted": block.redacted,
             }
+            return _with_native(thinking, block.native)
         case ToolCall():
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+            return _call_to_json(block)
+        case ProviderBlock():
+            return {"type": "provider", "provider": block.provider, "value": block.value}
         case ToolResult():
             return {
                 "type": "tool_result",
@@ -160,6 +211,19 @@ def block_to_json(block: ContentBlock) -> dict[str, Any]:
             }
 
 
+def _with_native(value: dict[str, Any], native: Native | None) -> dict[str, Any]:
+    if native:
+        value["native"] = native
+    return value
+
+
+def _call_to_json(call: ToolCall) -> dict[str, Any]:
+    value = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
+    if call.malformed is not None:
+        value["malformed"] = call.malformed
+    return _with_native(value, call.native)
+
+
 def block_from_json(value: Mapping[str, Any]) -> ContentBlock:
     """Return the content block that `block_to_json` wrote.
 
@@ -168,11 +232,21 @@ def block_from_json(value: Mapping[str, Any]) -> ContentBlock:
     """
     match value["type"]:
         case "text":
-            return TextBlock(value["text"])
+            return TextBlock(value["text"], value.get("native"))
         case "thinking":
-            return ThinkingBlock(value["text"], value["signature"], value["redacted"])
+            return ThinkingBlock(
+                value["text"], value["signature"], value["redacted"], value.get("native")
+            )
         case "tool_use":
-            return ToolCall(value["id"], value["name"], value["input"])
+            return ToolCall(
+                value["id"],
+                value["name"],
+                value["input"],
+                malformed=value.get("malformed"),
+                native=value.get("native"),
+            )
+        case "provider":
+            return ProviderBlock(value["provider"], value["value"])
         case "tool_result":
             return ToolResult(
                 value["tool_call_id"],

@@ -108,6 +108,11 @@ class ToolCall:
     catalog_revision: str | None = None
     """The catalog revision under which the tool was offered; None where it was named by a person
     or a plan."""
+    malformed: str | None = None
+    """The arguments as the model wrote them, where they are no JSON object; such a call is refused
+    with `invalid_input`."""
+    native: Mapping[str, Any] | None = None
+    """What the adapters that this call came through need back with it, by adapter name."""
 
 
 @dataclass(frozen=True, slots=True)

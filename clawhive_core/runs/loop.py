@@ -116,7 +116,7 @@ class Loop:
             async with limiter:
                 scope = self._scope(turn, index, index)
                 self._tell(turn, call.name)
-                offered = ToolCall(call.id, call.name, call.input, self.settings.catalog_revision)
+                offered = replace(call, catalog_revision=self.settings.catalog_revision)
                 try:
                     outcome = await self.door.invoke(offered, scope)
                 except NeedHumanApproval as asked:

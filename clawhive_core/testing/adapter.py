@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from clawhive_core.model.messages import (
     ContentBlock,
@@ -17,6 +17,9 @@ from clawhive_core.model.messages import (
 from clawhive_core.model.tools import ToolCall, ToolDef, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 
+if TYPE_CHECKING:
+    from clawhive_core.testing.wire_check import Wire, WireReport
+
 _TOOL = ToolDef(
     "test.echo",
     "Answer its text.",
@@ -25,8 +28,10 @@ _TOOL = ToolDef(
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-async def check_adapter(adapter: LlmAdapter, model: str = "test") -> None:
-    """Hold a model adapter against its protocol.
+async def check_adapter(
+    adapter: LlmAdapter, model: str = "test", wire: Wire | None = None
+) -> WireReport | None:
+    """Hold a model adapter against its protocol, and against recorded exchanges of its API.
 
     It is asked three times, by `chat` and by `stream`: a text, the same with a tool on offer, and a
     conversation with a tool's result. What the model says is its own affair; the types, the ids of
@@ -35,6 +40,8 @@ async def check_adapter(adapter: LlmAdapter, model: str = "test") -> None:
     Args:
         adapter: The adapter, over the real provider, a recording or a script; it is closed after.
         model: The part after the colon.
+        wire: How to make it for another address, and the recordings; see `check_wire`. Broken
+            answers are a suite of their own, `check_faults`.
 
     Raises:
         AssertionError: With the question and what was wrong.
@@ -42,11 +49,16 @@ async def check_adapter(adapter: LlmAdapter, model: str = "test") -> None:
     _check_facts(adapter)
     try:
         for what, request in _questions(model).items():
-            _check_response(await adapter.chat(request), f"chat, {what}")
+            check_response(await adapter.chat(request), f"chat, {what}")
             events = [event async for event in adapter.stream(request)]
-            _check_stream(events, f"stream, {what}")
+            check_stream(events, f"stream, {what}")
     finally:
         await adapter.close()
+    if wire is None:
+        return None
+    from clawhive_core.testing.wire_check import check_wire
+
+    return await check_wire(wire)
 
 
 def _questions(model: str) -> dict[str, LlmRequest]:
@@ -78,7 +90,8 @@ def _check_facts(adapter: LlmAdapter) -> None:
     assert isinstance(supports, bool), f"`supports_tools` must be a bool, not {supports!r}"
 
 
-def _check_response(response: Any, where: str) -> None:
+def check_response(response: Any, where: str) -> None:
+    """Hold one response against its type."""
     assert isinstance(response, LlmResponse), (
         f"{where}: answered {type(response).__name__}, not LlmResponse"
     )
@@ -98,7 +111,8 @@ def _check_response(response: Any, where: str) -> None:
 
 def _check_calls(response: LlmResponse, where: str) -> None:
     calls = response.tool_calls
-    assert bool(calls) == (response.stop_reason == "tool_use"), (
+    assert response.stop_reason != "tool_use" or calls, f"{where}: `tool_use` without a tool call"
+    assert not calls or response.stop_reason in {"tool_use", "max_tokens"}, (
         f"{where}: {len(calls)} tool calls and the stop reason {response.stop_reason!r}"
     )
     ids = [call.id for call in calls]
@@ -118,14 +132,15 @@ def _check_usage(usage: Any, where: str) -> None:
         )
 
 
-def _check_stream(events: list[StreamEvent], where: str) -> None:
+def check_stream(events: list[StreamEvent], where: str) -> None:
+    """Hold a stream's events against each other and against the response that they end in."""
     assert events, f"{where}: it yields nothing"
     kinds = [event.kind for event in events]
     assert kinds.count("done") == 1, f"{where}: it must yield exactly one `done`: {kinds}"
     last = events[-1]
     assert last.kind == "done", f"{where}: `done` must come last: {kinds}"
     assert last.response is not None, f"{where}: `done` must carry the whole response"
-    _check_response(last.response, where)
+    check_response(last.response, where)
     said = "".join(event.text for event in events if event.kind == "text")
     assert said == last.response.text, (
         f"{where}: the pieces of text make {said!r}, the response says {last.response.text!r}"

@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.plain import MAX_DEPTH, plain_json, plain_object
+from clawhive_core.execution.plain import MAX_DEPTH, input_of, plain_json, plain_object
 from clawhive_core.execution.results import error_of, finish, partial_result
 from clawhive_core.execution.validation import Validators
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import Artifact, ToolResult
+from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
 from tests.harness import tool_meta
 
 ARTIFACT = Artifact("a.txt", "text/plain", 3, "00")
@@ -99,3 +99,11 @@ def test_partial_output_stands_beside_the_error():
     assert (result.structured["stdout"], result.structured["stderr"]) == ("a", "b")
     assert result.is_error
     assert result.output == canonical(result.structured).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [('{"a": ', "are no JSON"), ("[1]", "are list"), ("", "are no JSON")]
+)
+def test_arguments_that_a_model_wrote_wrong_are_refused_with_the_reason(text, says):
+    with pytest.raises(InvalidInput, match=says):
+        input_of(ToolCall("c1", "x.y", {}, malformed=text))

@@ -132,7 +132,7 @@ async def test_a_loop_repeats_without_asking_the_model(looped):
         ),
         ('"label": "answer"', '"label": "answers"', "step.end"),
         ('"action": "respond"', '"action": "finish"', "step.end"),
-        ("ToolCall(call.id, call.name", 'ToolCall(call.id + "x", call.name', "invocation.start"),
+        ("replace(call, catalog", 'replace(call, id=call.id + "x", catalog', "invocation.start"),
         ("if not calls:", "if turn:", "step.end"),
     ],
 )

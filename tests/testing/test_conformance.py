@@ -152,7 +152,7 @@ TWINS = (ToolCall("a", "t", {}), ToolCall("a", "t", {}))
         (adapter(LlmResponse(("x",))), "holds str"),
         (adapter(LlmResponse((ToolResult("a", "b"),))), "no tool results"),
         (adapter(LlmResponse((), "stop")), "the stop reason 'stop'"),
-        (adapter(LlmResponse((), "tool_use")), "0 tool calls"),
+        (adapter(LlmResponse((), "tool_use")), "without a tool call"),
         (adapter(LlmResponse((ToolCall("a", "t", {}),))), "1 tool calls"),
         (adapter(LlmResponse((ToolCall("", "t", {}),), "tool_use")), "has no id"),
         (adapter(LlmResponse(TWINS, "tool_use")), "two tool calls have one id"),

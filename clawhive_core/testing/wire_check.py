@@ -1,0 +1,164 @@
+"""Holds a model adapter against recorded exchanges and broken answers, through its real SDK."""
+
+# ruff: noqa: S101 - what the suite finds wrong is an AssertionError, as in the tests that call it
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clawhive_core.errors import ModelError
+from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.testing.adapter import check_response, check_stream
+from clawhive_core.testing.recordings import Exchange, Recording
+from clawhive_core.testing.wire_server import WireAnswer, WireServer
+
+PIECES = (1, 7, 61)
+"""Bytes: streams are played cut into such pieces, which split lines, events and characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What the suite must know of an API."""
+
+    make: Callable[[str], LlmAdapter]
+    """Makes the adapter for an API at a base URL, without retries of its SDK."""
+    turns: Callable[[Any], list[Any]]
+    """Returns the model's turns of a request's body, each as what must come back of it."""
+    recordings: Sequence[Recording] = ()
+    model: str = "test"
+    excused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Recordings whose next request is not what the API asks for, each with the reason."""
+
+
+@dataclass(slots=True)
+class WireReport:
+    """What was played."""
+
+    exchanges: int = 0
+    streamed: int = 0
+    errors: int = 0
+    compared: int = 0
+    """Answers that were sent back as a next turn and found equal to the recorded one."""
+    tool_calls: int = 0
+
+
+async def check_wire(wire: Wire) -> WireReport:
+    """Play every recorded response to the adapter, and send each back as a next turn.
+
+    Streams are played whole and cut into pieces of `PIECES` bytes; what is read must be the same. A
+    status of 400 and above must become a ModelError. Where a recording goes on, the adapter's next
+    request must carry the model's turn as the recorded one does: ids, order, signatures.
+
+    Raises:
+        AssertionError: With the recording, the exchange and the difference.
+    """
+    report = WireReport()
+    for recording in wire.recordings:
+        for index, exchange in enumerate(recording.exchanges):
+            where = f"{recording.name}, exchange {index}"
+            report.exchanges += 1
+            if exchange.status >= 400:  # noqa: PLR2004 - HTTP's errors
+                await _check_error(wire, exchange, where)
+                report.errors += 1
+                continue
+            response = await _play(wire, exchange, where)
+            report.streamed += exchange.streamed
+            report.tool_calls += len(response.tool_calls)
+            recorded = _next_turn(wire, recording, index)
+            if recorded is not None and recording.name not in wire.excused:
+                sent = await _send_back(wire, exchange, response)
+                assert sent == recorded, f"{where}: sent back {sent!r}, recorded {recorded!r}"
+                report.compared += 1
+    return report
+
+
+async def ask(
+    wire: Wire, answer: WireAnswer, *, stream: bool, messages: tuple[LlmMessage, ...] = ()
+) -> tuple[LlmResponse, Any]:
+    """Return what the adapter makes of one answer, and the body of the request that it sent."""
+    asked = LlmRequest(wire.model, messages or (LlmMessage.text("user", "Go on."),))
+    async with WireServer([answer]) as server:
+        adapter = wire.make(server.url)
+        try:
+            if not stream:
+                response = await adapter.chat(asked)
+                return response, server.requests[0].body if server.requests else None
+            events = [event async for event in adapter.stream(asked)]
+            check_stream(events, "stream")
+            response = events[-1].response
+            assert response is not None
+            return response, server.requests[0].body
+        finally:
+            await adapter.close()
+
+
+async def _play(wire: Wire, exchange: Exchange, where: str) -> LlmResponse:
+    answer = WireAnswer.of(exchange.response, exchange.status)
+    whole, _ = await ask(wire, answer, stream=exchange.streamed)
+    check_response(whole, where)
+    if exchange.streamed:
+        for piece in PIECES:
+            cut = WireAnswer.of(exchange.response, exchange.status, piece=piece)
+            again, _ = await ask(wire, cut, stream=True)
+            assert without_made_ids(again) == without_made_ids(whole), (
+                f"{where}: cut into pieces of {piece} bytes it reads {again!r}, not {whole!r}"
+            )
+    return whole
+
+
+async def _check_error(wire: Wire, exchange: Exchange, where: str) -> None:
+    answer = WireAnswer.of(exchange.response, exchange.status)
+    error = await failure(wire, answer, stream=False, where=where)
+    assert error.data.get("status") == exchange.status, f"{where}: {error.data!r}"
+
+
+async def failure(wire: Wire, answer: WireAnswer, *, stream: bool, where: str) -> ModelError:
+    """Return the error that the adapter makes of an answer; it must make one."""
+    try:
+        response, _ = await ask(wire, answer, stream=stream)
+    except ModelError as error:
+        caught = error
+    else:
+        raise AssertionError(f"{where}: was read as {response!r}")
+    assert isinstance(caught.data.get("retryable"), bool), f"{where}: {caught.data!r}"
+    return caught
+
+
+async def _send_back(wire: Wire, exchange: Exchange, response: LlmResponse) -> Any:
+    """Return the model's turn in the request that follows a response."""
+    results: tuple[ContentBlock, ...] = tuple(
+        ToolResult(call.id, "done") for call in response.tool_calls
+    )
+    follow = LlmMessage("user", results) if results else LlmMessage.text("user", "Go on.")
+    messages = (
+        LlmMessage.text("user", "Begin."),
+        LlmMessage("assistant", response.content),
+        follow,
+    )
+    answer = WireAnswer.of(exchange.response, exchange.status)
+    _, body = await ask(wire, answer, stream=exchange.streamed, messages=messages)
+    turns = wire.turns(body)
+    assert len(turns) == 1, f"one turn of the model was sent back as {turns!r}"
+    return turns[0]
+
+
+def _next_turn(wire: Wire, recording: Recording, index: int) -> Any:
+    """Return how the recorded conversation carries the answer to an exchange; None if nowhere."""
+    before = len(wire.turns(recording.exchanges[index].request))
+    for later in recording.exchanges[index + 1 :]:
+        turns = wire.turns(later.request)
+        if len(turns) > before:
+            return turns[before]
+    return None
+
+
+def without_made_ids(response: LlmResponse) -> Any:
+    """Return what of a response must be equal when it is read twice: all but ids made up for it."""
+    return [
+        (block.name, block.input, block.malformed) if isinstance(block, ToolCall) else block
+        for block in response.content
+    ], response.stop_reason
