@@ -37,7 +37,7 @@ from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.boxes import handler_boxes, sandbox_broker
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
-from clawhive_core.hive.limits import executor_limits
+from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, checkpoint, follow
 from clawhive_core.model.events import StoredEvent
@@ -104,7 +104,7 @@ class Hive:
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.approvals = approval_book(log, config, env)
-        self.models = Models(contributed.adapters, log)
+        self.models = Models(contributed.adapters, log, partial(patience, config))
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         self._sinks = SinkFanout(

@@ -14,12 +14,14 @@ from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.compaction import ClearOldResults, Compaction
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
@@ -41,6 +43,15 @@ class RunRequest:
     """The manifest's entry, for a task of a skill."""
     model: str | None = None
     max_tool_rounds: int = 25
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    polling: frozenset[str] = frozenset()
+    """The offered tools that may well answer the same call differently."""
+    max_tokens: int = 8192
+    """The longest answer of a model."""
+    compact_at_tokens: int = 150_000
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before, up to the end of the run `continues`."""
+    continues: str | None = None
     planner: str = "procedure"
     grants: tuple[CapabilityGrant, ...] = ()
     parent_run_id: str | None = None
@@ -74,6 +85,8 @@ class Orchestrator:
     models: Models
     journal: Journal
     planners: Mapping[str, Planner]
+    compaction: Compaction | None = None
+    """What keeps long conversations short; clearing old results where it is not set."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.
@@ -99,6 +112,7 @@ class Orchestrator:
 
     async def go_on(self, request: RunRequest) -> RunResult:
         """Execute a run that was started or taken up, and record how it ended or why it stops."""
+        self.models.allot(request.scope.run_id, request.budget, request.parent_run_id)
         try:
             result = await self._execute(request)
         except NeedHumanApproval:
@@ -126,6 +140,11 @@ class Orchestrator:
             "artifacts": run.artifacts,
             "model": request.model,
             "max_tool_rounds": request.max_tool_rounds,
+            "budget": request.budget.to_dict(),
+            "polling": sorted(request.polling),
+            "max_tokens": request.max_tokens,
+            "compact_at_tokens": request.compact_at_tokens,
+            "continues": request.continues,
             "planner": request.planner,
             "catalog_revision": request.catalog_revision,
             "tools": Blob(
@@ -178,9 +197,18 @@ class Orchestrator:
             request.catalog_revision,
             request.max_tool_rounds,
             instructions=request.instructions,
+            polling=request.polling,
+            max_tokens=request.max_tokens,
+            before=request.before,
         )
         loop = Loop(
-            self.door, self.models, self.journal, request.scope, request.principal, settings
+            self.door,
+            self.models,
+            self.journal,
+            request.scope,
+            request.principal,
+            settings,
+            self.compaction or ClearOldResults(request.compact_at_tokens),
         )
         try:
             text = await loop.answer(prompt)

@@ -27,7 +27,9 @@ from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
-from clawhive_core.runs.agents import agent_of, allow_list
+from clawhive_core.runs.agents import agent_of, allow_list, budget_limits
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.conversation import last_run, messages_of
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
@@ -56,6 +58,8 @@ class RunOptions:
     """What a session is called in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None
     on_signal: Callable[[Signal], None] = lambda _: None
+    stream: bool = False
+    """Whether `on_signal` gets a model's answer piece by piece."""
     approve: ApproveMode = "park"
     """What happens with a call that a person must answer."""
     skills: Sequence[str] = ()
@@ -111,6 +115,7 @@ class RequestMaker:
             )
         agent = agent_of(self.config, options.agent)
         tools = self.offered_tools(agent)
+        continues = None if options.session is None else last_run(self.log, options.session)
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
@@ -118,6 +123,11 @@ class RequestMaker:
             title=preview(text, 80),
             model=model,
             tools=tools,
+            polling=self._polling(tools),
+            max_tokens=self.config.get("model.max_tokens"),
+            compact_at_tokens=self.config.get("loop.compact_at_tokens"),
+            before=messages_of(self.log, continues),
+            continues=continues,
             instructions=skill_prompt(self.library, options.skills, (tool.name for tool in tools)),
         )
 
@@ -184,6 +194,7 @@ class RequestMaker:
             principal,
             self.catalog.current.revision,
             max_tool_rounds=self.config.get("loop.max_tool_rounds") if rounds is None else rounds,
+            budget=budget_limits(self.config, principal),
             grants=tuple(grants),
             words=options.words,
             **more,
@@ -241,6 +252,7 @@ class RequestMaker:
             "profile": self.config.get("user.profile") or {},
             "secrets": self.env.get,
             "signal": options.on_signal,
+            "streams": options.stream,
             "approve": options.approve,
             "ask": options.ask,
             "revocations": Revocations(self.log, self.config.user_dir),
@@ -255,6 +267,10 @@ class RequestMaker:
             if tool.meta.provider_id != STUB
             and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
         )
+
+    def _polling(self, tools: Sequence[ToolDef]) -> frozenset[str]:
+        current = self.catalog.current.tools
+        return frozenset(tool.name for tool in tools if current[tool.name].meta.polling)
 
     def recorded(self, record: Record) -> RunRequest:
         """Return the request of a recorded run, with today's task type.
@@ -288,6 +304,12 @@ class RequestMaker:
             task_type=task_type,
             model=body["model"],
             max_tool_rounds=body["max_tool_rounds"],
+            budget=BudgetLimits(**body.get("budget", {})),
+            polling=frozenset(body.get("polling", ())),
+            max_tokens=body.get("max_tokens", 4096),
+            compact_at_tokens=body.get("compact_at_tokens", 2**53),
+            before=messages_of(self.log, body.get("continues")),
+            continues=body.get("continues"),
             planner=body["planner"],
             title=body["title"],
             instructions=record.full(body.get("instructions", "")),
