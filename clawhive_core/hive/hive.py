@@ -40,6 +40,7 @@ from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, checkpoint, follow
+from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -54,7 +55,6 @@ from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
-from clawhive_core.runs.repeat import repeat
 from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live, require_task, resume
@@ -251,16 +251,25 @@ class Hive:
         call = ToolCall("explain", name, dict(input))
         return await consider(call, scope, self.executor)
 
-    async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
-        """Run today's planner, loop and orchestrator on a run's recorded answers.
+    async def replay(
+        self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None
+    ) -> ReplayReport:
+        """Run a run again: on its recorded answers, or with one side live.
+
+        Args:
+            run: The run's id, a unique prefix, or `last`.
+            mode: `exact` holds planner, loop and orchestrator against the record; `tools` makes the
+                calls anew on the recorded model, `model` asks a model anew over the recorded
+                tools; `policy` decides every call under today's rules and executes nothing.
+            options: How the run is started, but for `exact`.
 
         Raises:
             NotReplayable: The run was a session's calls, without plan or prompt.
             UnknownId: No such run.
         """
-        record = Record.load(self.log, find_run(self.log, run))
-        request = self._requests.recorded(record)
-        return await repeat(record, request, self._contributed.planners(), mode)
+        today = replace(self._orchestrator, planners=self._contributed.planners())
+        parts = (self.log, self.catalog, self.executor, self._requests, today, self._owned)
+        return await replayed(Replayer(*parts), run, mode, options)
 
     async def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
         """Go on with a run that waits for a person or was interrupted.

@@ -58,6 +58,8 @@ class RunRequest:
     title: str = ""
     instructions: str = ""
     """What the loop's system prompt says beside its own words: the skills."""
+    replays: Mapping[str, str] | None = None
+    """`run_id` and `mode`, where this run repeats another one."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
 
@@ -151,6 +153,7 @@ class Orchestrator:
                 [[each.name, each.description, each.parameters] for each in request.tools]
             ),
             "instructions": Blob(request.instructions),
+            **({} if request.replays is None else {"replays": request.replays}),
             **({} if request.words is None else {"words": Blob(list(request.words))}),
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
         }
