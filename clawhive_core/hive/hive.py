@@ -248,8 +248,7 @@ class Hive:
         """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
         scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
-        call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.executor)
+        return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(
         self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None
@@ -257,7 +256,6 @@ class Hive:
         """Run a run again: on its recorded answers, or with one side live.
 
         Args:
-            run: The run's id, a unique prefix, or `last`.
             mode: `exact` holds planner, loop and orchestrator against the record; `tools` makes the
                 calls anew on the recorded model, `model` asks a model anew over the recorded
                 tools; `policy` decides every call under today's rules and executes nothing.
@@ -283,7 +281,7 @@ class Hive:
 
         Raises:
             UnknownId: No such run.
-            RunBusy: Another living process owns it.
+            RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
         chosen = options or RunOptions(command="clawhive runs resume")
