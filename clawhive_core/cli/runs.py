@@ -10,6 +10,7 @@ import click
 from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.output import next_line, note, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.runs.replay import ReplayReport
@@ -200,6 +201,67 @@ def _print_replay(report: ReplayReport) -> None:
         click.echo(f"run {short(report.run_id)}: no difference in {report.compared} {what}{end}")
     if report.new_run_id is not None:
         note(f"repeated as: clawhive runs show {short(report.new_run_id)}")
+
+
+@command.command(epilog="Example: clawhive runs diff run_1a2b run_3c4d")
+@click.argument("a")
+@click.argument("b")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def diff(settings: Settings, a: str, b: str, *, as_json: bool) -> int:
+    """Compare two runs: steps, what they came to, how they ended; exit 1 where they differ.
+
+    Times and ids never differ.
+    """
+    from clawhive_core.runs.diff import diff_runs, lines_of
+    from clawhive_core.runs.view import find_run
+
+    log = settings.log()
+    try:
+        found = diff_runs(log, find_run(log, a), find_run(log, b))
+    finally:
+        log.close()
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        for line in lines_of(found):
+            click.echo(line)
+        end = "no difference" if found.equal else "they differ"
+        click.echo(f"{short(found.a)} and {short(found.b)}: {end}")
+    return 0 if found.equal else 1
+
+
+@command.command(epilog="Example: clawhive runs export last --out run.html")
+@click.argument("run")
+@click.option("--out", metavar="FILE", help="Where to; `-` is stdout.  [default: RUN.html]")
+@click.pass_obj
+def export(settings: Settings, run: str, out: str | None) -> None:
+    """Write a run as one HTML file: its timeline, and what was asked, decided and answered.
+
+    The file loads nothing and holds what the log holds, from which secrets are redacted.
+    """
+    from pathlib import Path
+
+    from clawhive_core.runs.page import page
+    from clawhive_core.runs.view import find_run
+
+    log = settings.log()
+    try:
+        run_id = find_run(log, run)
+        text = page(log, run_id)
+    finally:
+        log.close()
+    if out == "-":
+        click.echo(text, nl=False)
+        return
+    target = Path(out or f"{run_id}.html")
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}", place="--out", fix="name another file"
+        ) from error
+    click.echo(str(target))
 
 
 def _print(run: Mapping[str, Any]) -> None:

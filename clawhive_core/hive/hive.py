@@ -256,6 +256,7 @@ class Hive:
         """Run a run again: on its recorded answers, or with one side live.
 
         Args:
+            run: As for `resume`.
             mode: `exact` holds planner, loop and orchestrator against the record; `tools` makes the
                 calls anew on the recorded model, `model` asks a model anew over the recorded
                 tools; `policy` decides every call under today's rules and executes nothing.
