@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.editing import edited_by_hand, read_arguments, read_file
-from clawhive_core.cli.output import note, print_json, short, table
+from clawhive_core.cli.output import note, print_json, short, table, visible
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
@@ -77,6 +77,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         found = book.find(approval)
         given = book.input_of(found)
         asked = book.asked(found)[0].input
+        tool = book.tool_of(found)
     if as_json:
         _print_json([found])
         return
@@ -85,7 +86,10 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     if found.edited:
         from clawhive_core.model.edits import edits
 
-        click.echo(f"edited   {_visible(edits(asked, given))}")
+        click.echo(f"edited   {visible(edits(asked, given))}")
+    if diff := _changed(settings, found, tool):
+        click.echo("changed  the tool is no longer what it was:")
+        click.echo("\n".join(map(visible, diff.splitlines())))
     click.echo(f"asked    {found.created_at}   expires  {found.expires_at}")
     if found.state == "pending":
         click.echo("\n".join(_wider(found)))
@@ -93,6 +97,20 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         reason = f": {found.reason}" if found.reason else ""
         click.echo(f"answered by {found.resolved_by}{reason}")
     _print_grants(found)
+
+
+def _changed(settings: Settings, approval: Approval, tool: str | None) -> str:
+    """Return how an approval's tool changed since it was asked for, where that matters now."""
+    from clawhive_core.policy.suspension import suspension
+
+    if tool is None or approval.state not in {"pending", "approved", "drifted"}:
+        return ""
+
+    async def diff() -> str:
+        async with settings.hive() as hive:
+            return suspension(tool, hive.catalog.current.meta_of)
+
+    return run_async(diff())
 
 
 @command.command(epilog="Example: clawhive approvals approve last --scope task")
@@ -207,9 +225,9 @@ def _print_answer(found: Approval, *, as_json: bool) -> None:
     if as_json:
         _print_json([found])
         return
-    click.echo(f"{found.state}: {found.tool} {_visible(found.preview[:60])}")
+    click.echo(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
     if found.edited:
-        click.echo("\n".join(map(_visible, found.diff.splitlines())))
+        click.echo("\n".join(map(visible, found.diff.splitlines())))
     _print_grants(found)
     for each in found.grants:
         note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
@@ -236,7 +254,7 @@ def _wider(approval: Approval) -> list[str]:
 def granted_lines(rights: Sequence[str], scope: str) -> list[str]:
     """Return the rights that a wider scope would give, numbered, for a terminal."""
     lines = [f"  {number}  {each}" for number, each in enumerate(rights, 1)]
-    return [f"gives, {_UNTIL[scope]}:", *map(_visible, lines)]
+    return [f"gives, {_UNTIL[scope]}:", *map(visible, lines)]
 
 
 def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None = None) -> str:
@@ -251,7 +269,7 @@ def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None
         lines += ["", *now.diff.splitlines()]
     else:
         lines += [line for name, value in arguments.items() for line in _argument(name, value)]
-    return "\n".join(map(_visible, lines))
+    return "\n".join(map(visible, lines))
 
 
 def _argument(name: str, value: Any) -> list[str]:
@@ -259,11 +277,6 @@ def _argument(name: str, value: Any) -> list[str]:
     if isinstance(value, str) and "\n" in value:
         return [f"input    {name}:", *(f"  | {line}" for line in value.split("\n"))]
     return [f"input    {name} = {json.dumps(value, ensure_ascii=False)}"]
-
-
-def _visible(line: str) -> str:
-    """Show what would steer the terminal, or turn the line around, as its code."""
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in line)
 
 
 def _print_json(found: Sequence[Approval]) -> None:

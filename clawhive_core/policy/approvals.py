@@ -95,6 +95,10 @@ class ApprovalBook:
             "contract_hash"
         ]
 
+    def tool_of(self, approval: Approval) -> str | None:
+        """Return what the call's tool was when it was asked for, as `ToolIdentity.text`."""
+        return self.log.load(self._body(approval, edited=False).get("tool"))
+
     def _body(self, approval: Approval, *, edited: bool) -> Mapping[str, Any]:
         (row,) = self.log.read(
             "SELECT seq, edited_seq FROM approvals WHERE approval_id = ?", (approval.approval_id,)
@@ -194,7 +198,7 @@ class ApprovalBook:
             "SELECT * FROM approvals WHERE approval_id = ?", (approval.approval_id,)
         )[0]
         ids = {key: row[key] for key in ("trace_id", "run_id", "task_id", "conversation_id")}
-        grants = answer.issue(rights, dict(row)) if rights else []
+        grants = answer.issue(rights, {**row, "identity": self.tool_of(approval)}) if rights else []
         body = {"approval_id": approval.approval_id, "by": answer.by, "reason": answer.reason}
         if state in {"approved", "denied"}:
             given = [each.to_dict() for each in grants]

@@ -15,6 +15,7 @@ from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
+from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.policy.ledger import STANDING, issued, steps_of
@@ -24,7 +25,9 @@ from clawhive_core.policy.persistent import (
     drop,
     keep,
     read_persistent,
+    swap,
 )
+from clawhive_core.policy.suspension import FindTool, renewed, still_stands
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 
 _UNITS: Mapping[str, str] = {
@@ -38,7 +41,7 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
 _FIELDS = (
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"
-    " delegate"
+    " delegate, tool"
 )
 _STANDING = f"SELECT {_FIELDS}, uses_left, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
 
@@ -57,6 +60,8 @@ class Wish:
     mode: Mode = "allow"
     delegate: str | None = None
     """What children may get of it: a pattern, empty for nothing, None for the default."""
+    tool: str | None = None
+    """What the tool is that it names, as `ToolIdentity.text`."""
 
 
 class GrantBook:
@@ -141,6 +146,48 @@ class GrantBook:
             self._opened().append_now(issued([grant], principal=str(LOCAL_USER), **ids), sync=True)
         return {**grant.to_dict(), "uses_left": grant.uses, "issued_at": at}
 
+    def resume(self, text: str, find: FindTool, now: datetime) -> dict[str, Any]:
+        """Give a grant anew for its tool as it is now, in place of the old one; return it as JSON.
+
+        What is left of its uses and of its time is left of the new one's.
+
+        Args:
+            text: Its id, a unique part of the id's start, or `last`.
+            find: Finds the tool that it names.
+            now: The present, in UTC.
+
+        Raises:
+            UnknownId: It names no standing grant, or several.
+            UsageError: Nothing suspends it, every use was made, or its tool is gone.
+            RunError: `already_resolved`: it was used, revoked or given anew meanwhile.
+            StorageError: It could not be written.
+        """
+        row, old = self.find(text, now)
+        name = "" if old.tool is None else ToolIdentity.parse(old.tool).name
+        new = renewed(replace(old, uses=row["uses_left"]), find(name))
+        body = {"grant_id": old.grant_id, "reason": f"its tool changed: now {new.grant_id}"}
+        ended, at = Event("grant.revoked", body, principal=str(LOCAL_USER)), written(now)
+        if new.scope == "persistent":
+            if not swap(self._user_dir, old.grant_id, PersistentGrant(new, at)):
+                raise UnknownId(f"{old.grant_id} is gone", place=text, fix="clawhive grants list")
+            if self._log is not None:
+                self._log.append_now(ended, sync=True)
+        else:
+            ids = {f"{'task' if new.scope == 'task' else 'conversation'}_id": new.scope_id}
+            given = issued([new], principal=str(LOCAL_USER), **ids)
+            self._opened().append_now(ended, given, sync=True, within=still_stands(row))
+        return {**new.to_dict(), "uses_left": new.uses, "issued_at": at}
+
+    def find(self, text: str, now: datetime) -> tuple[dict[str, Any], CapabilityGrant]:
+        """Return a standing grant, as a row too, by its id, a part of its start, or `last`.
+
+        Raises:
+            UnknownId: It names none, or several.
+        """
+        grant_id = self._find(text, now)
+        (row,) = [row for row in self.standing(now) if row["grant_id"] == grant_id]
+        return row, _grant(row)
+
     def revoke(self, text: str, now: datetime) -> str:
         """End a grant and what was derived from it; return its id.
 
@@ -207,6 +254,7 @@ def derived(grants: Iterable[CapabilityGrant], task_id: str, subject: str) -> li
             scope_id=task_id,
             parent_grant=grant.grant_id,
             expires_at=utc(grant.expires_at),
+            tool=None if grant.tool is None else ToolIdentity.parse(grant.tool).brief,
         )
         for grant in grants
     ]
@@ -261,6 +309,7 @@ def _made(wish: Wish, variables: Mapping[str, str], now: datetime) -> Capability
         expires_at=None if life is None else written(now + life),
         uses=wish.uses,
         delegate=_face(wish, capability, variables),
+        tool=wish.tool,
     )
     return usable(on_terms(grant, capability), now)
 
