@@ -77,7 +77,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         found = book.find(approval)
         given = book.input_of(found)
         asked = book.asked(found)[0].input
-        tool = book.tool_of(found)
+        tool, equal = book.tool_of(found), book.equals(found)
     if as_json:
         _print_json([found])
         return
@@ -87,6 +87,9 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         from clawhive_core.model.edits import edits
 
         click.echo(f"edited   {visible(edits(asked, given))}")
+    if len(equal) > 1:
+        names = ", ".join(short(each.approval_id) for each in equal)
+        click.echo(f"equal    {len(equal)} equal calls wait ({names}): --all answers them")
     if diff := _changed(settings, found, tool):
         click.echo("changed  the tool is no longer what it was:")
         click.echo("\n".join(map(visible, diff.splitlines())))
@@ -133,6 +136,7 @@ def _changed(settings: Settings, approval: Approval, tool: str | None) -> str:
     type=click.Path(allow_dash=True),
     help="Take the call's arguments from a file, or - for stdin.",
 )
+@click.option("--all", "everything", is_flag=True, help="Also its run's equal calls that wait.")
 @click.option("--reason", metavar="TEXT", help="Why, for the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -146,6 +150,9 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
     from clawhive_core.policy.grants import duration
 
     refuse_inside_run(os.environ, "approvals")
+    if options["everything"]:
+        _approve_equal(settings, approval, options)
+        return
     life = None if options["expires"] is None else duration(options["expires"])
     more: AnswerOptions = {
         "scope": options["scope"],
@@ -174,6 +181,27 @@ def deny(settings: Settings, approval: str, *, reason: str | None, as_json: bool
     with _book(settings) as (book, config):
         found = book.resolve(approval, "deny", by=_person(config), reason=reason)
     _print_answer(found, as_json=as_json)
+
+
+def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]) -> None:
+    """Approve an approval and those for equal calls, each for its own call."""
+    wider = options["scope"] != "once" or options["grants"] or options["expires"] is not None
+    if wider or options["edit"] or options["edit_json"] is not None:
+        raise UsageError(
+            "several calls are approved as they are, each alone",
+            place="--all",
+            fix="leave out --scope, --grant, --expires, --edit and --edit-json, or --all",
+        )
+    with _book(settings) as (book, config):
+        book.expire()
+        found = book.find(approval)
+        equal = book.equals(found) or [found]
+        done = book.resolve_each(equal, "approve", by=_person(config), reason=options["reason"])
+    if options["as_json"]:
+        _print_json(done)
+        return
+    click.echo(f"approved: {len(done)} x {found.tool} {visible(found.preview[:60])}")
+    note(f"go on: clawhive runs resume {short(found.run_id)}")
 
 
 @contextmanager

@@ -29,6 +29,9 @@ _CHOICES = "y yes, once   s step   t task   c conversation   a always   e edit  
 _UNSAFE_CHOICES = "y yes, once   e edit   n no > "
 _LESS = "Enter gives these   numbers or rights give less   b back > "
 
+_COMPANY_SECONDS = 0.2
+"""How long a question waits for equal calls that a plan makes at the same time."""
+
 
 def approve_option(command: Any) -> Any:
     """Give a command the option `--approve`."""
@@ -86,7 +89,10 @@ class Terminal:
 
         lock = self._one_at_a_time = self._one_at_a_time or anyio.Lock()
         async with lock:
-            if self.hive is not None:
+            if self.hive is None:
+                return
+            await anyio.sleep(_COMPANY_SECONDS)
+            if self.hive.approvals.find(approval.approval_id).state == "pending":
                 with self._line.hidden():
                     await _Question(self.hive, approval).ask()
 
@@ -98,13 +104,16 @@ class _Question:
     hive: Hive
     approval: Approval
     edited: Edited | None = None
+    equal: Sequence[Approval] = ()
+    """What waits for exactly this call, this one included, as it was shown."""
 
     async def ask(self) -> None:
         click.echo("\nApprove?", err=True)
         self._show()
         unsafe = self.approval.risk == "unsafe"
         while True:
-            line = await _line(_UNSAFE_CHOICES if unsafe else _CHOICES)
+            choices = _UNSAFE_CHOICES if unsafe else _CHOICES
+            line = await _line(self._batch + choices)
             if line is None:
                 return
             if await self._take(line.lower(), unsafe=unsafe):
@@ -116,13 +125,24 @@ class _Question:
             return await self._resolve("deny", {})
         if key in {"y", "yes"}:
             return await self._resolve("approve", {"edited": self.edited})
+        if key == "m" and self._batch:
+            return await self._resolve("approve", {}, self.equal)
         if key in {"e", "edit"}:
             await self._edit()
         elif key in _WIDER and not unsafe:
             return await self._widen(_WIDER[key])
         return False
 
+    @property
+    def _batch(self) -> str:
+        """What is offered beside the other answers where equal calls wait, else nothing."""
+        several = len(self.equal) > 1 and self.edited is None
+        return f"m these {len(self.equal)} calls   " if several else ""
+
     def _show(self) -> None:
+        self.equal = self.hive.approvals.equals(self.approval)
+        if self._batch:
+            click.echo(f"{len(self.equal)} equal calls", err=True)
         given = self.hive.approvals.input_of(self.approval)
         click.echo(describe(self.approval, given, self.edited), err=True)
 
@@ -153,12 +173,17 @@ class _Question:
             click.echo(f"{error.message}; {error.fix}", err=True)
             return False
 
-    async def _resolve(self, verdict: Verdict, more: AnswerOptions) -> bool:
+    async def _resolve(
+        self, verdict: Verdict, more: AnswerOptions, several: Sequence[Approval] = ()
+    ) -> bool:
         import anyio
 
         by = f"user:{self.hive.config.get('user.id')}"
 
         def resolve() -> None:
+            if several:
+                self.hive.approvals.resolve_each(several, verdict, by=by)
+                return
             self.hive.approvals.resolve(self.approval.approval_id, verdict, by=by, **more)
 
         try:

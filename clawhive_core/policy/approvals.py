@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -123,6 +124,45 @@ class ApprovalBook:
             (run_id, len(prefix), prefix),
         )
         return [_approval(row) for row in rows]
+
+    def equals(self, approval: Approval) -> builtins.list[Approval]:
+        """Return what waits in the same run for exactly the same call, oldest first: one question.
+
+        A pending approval is among its own equals.
+        """
+        rows = self.log.read(
+            "SELECT * FROM approvals WHERE run_id = ? AND digest = ? AND tool = ?"
+            " AND principal = ? AND state = 'pending' ORDER BY seq",
+            (approval.run_id, approval.digest, approval.tool, approval.principal),
+        )
+        return [_approval(row) for row in rows]
+
+    def resolve_each(
+        self,
+        approvals: Sequence[Approval],
+        answer: Verdict,
+        *,
+        by: str,
+        reason: str | None = None,
+    ) -> builtins.list[Approval]:
+        """Answer each of several approvals for its own call; return those that this answered.
+
+        What somebody else answered meanwhile is left as it is.
+
+        Raises:
+            RunError: `already_resolved`: every one was answered before.
+            StorageError: One could not be written; those before it are answered.
+        """
+        done: builtins.list[Approval] = []
+        late: RunError | None = None
+        for each in approvals:
+            try:
+                done.append(self.resolve(each.approval_id, answer, by=by, reason=reason))
+            except RunError as error:
+                late = error
+        if late is not None and not done:
+            raise late
+        return done
 
     def resolve(
         self, approval_id: str, answer: Verdict, *, by: str, **more: Unpack[AnswerOptions]
