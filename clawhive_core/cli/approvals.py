@@ -19,7 +19,7 @@ from clawhive_core.errors import UsageError
 if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.model.approvals import Approval
-    from clawhive_core.policy.answers import AnswerOptions, Edited
+    from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
     from clawhive_core.policy.approvals import ApprovalBook
 
 SCOPES = ("once", "step", "task", "session", "always")
@@ -170,17 +170,21 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
 
 @command.command(epilog='Example: clawhive approvals deny last --reason "wrong file"')
 @click.argument("approval", metavar="ID")
+@click.option("--all", "everything", is_flag=True, help="Also its run's equal calls that wait.")
 @click.option("--reason", metavar="TEXT", help="Why, for the log and for whoever asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def deny(settings: Settings, approval: str, *, reason: str | None, as_json: bool) -> None:
+def deny(settings: Settings, approval: str, **options: Any) -> None:
     """Let a call not happen."""
     from clawhive_core.config import refuse_inside_run
 
     refuse_inside_run(os.environ, "approvals")
+    if options["everything"]:
+        _print_answers(_answer_equal(settings, approval, "deny", options["reason"]), options)
+        return
     with _book(settings) as (book, config):
-        found = book.resolve(approval, "deny", by=_person(config), reason=reason)
-    _print_answer(found, as_json=as_json)
+        found = book.resolve(approval, "deny", by=_person(config), reason=options["reason"])
+    _print_answer(found, as_json=options["as_json"])
 
 
 def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]) -> None:
@@ -192,16 +196,29 @@ def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]
             place="--all",
             fix="leave out --scope, --grant, --expires, --edit and --edit-json, or --all",
         )
+    done = _answer_equal(settings, approval, "approve", options["reason"])
+    _print_answers(done, options)
+    if not options["as_json"]:
+        note(f"go on: clawhive runs resume {short(done[0].run_id)}")
+
+
+def _answer_equal(
+    settings: Settings, approval: str, answer: Verdict, reason: str | None
+) -> Sequence[Approval]:
+    """Answer an approval and those that wait for equal calls; return what this answered."""
     with _book(settings) as (book, config):
         book.expire()
         found = book.find(approval)
         equal = book.equals(found) or [found]
-        done = book.resolve_each(equal, "approve", by=_person(config), reason=options["reason"])
+        return book.resolve_each(equal, answer, by=_person(config), reason=reason)
+
+
+def _print_answers(done: Sequence[Approval], options: Mapping[str, Any]) -> None:
     if options["as_json"]:
         _print_json(done)
         return
-    click.echo(f"approved: {len(done)} x {found.tool} {visible(found.preview[:60])}")
-    note(f"go on: clawhive runs resume {short(found.run_id)}")
+    first = done[0]
+    click.echo(f"{first.state}: {len(done)} x {first.tool} {visible(first.preview[:60])}")
 
 
 @contextmanager

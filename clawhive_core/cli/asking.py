@@ -12,6 +12,7 @@ import click
 
 from clawhive_core.cli.approvals import describe, granted_lines
 from clawhive_core.cli.editing import edited_by_hand
+from clawhive_core.cli.grants import suspended_lines, suspended_rights
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class _Question:
     async def _take(self, key: str, *, unsafe: bool) -> bool:
         """Do what a key says; whether that answered the call."""
         if key in {"n", "no"}:
-            return await self._resolve("deny", {})
+            several = self.equal if len(self.equal) > 1 else ()
+            return await self._resolve("deny", {}, several)
         if key in {"y", "yes"}:
             return await self._resolve("approve", {"edited": self.edited})
         if key == "m" and self._batch:
@@ -136,15 +138,27 @@ class _Question:
     @property
     def _batch(self) -> str:
         """What is offered beside the other answers where equal calls wait, else nothing."""
-        several = len(self.equal) > 1 and self.edited is None
+        alone = self.approval.risk == "unsafe" or self.edited is not None
+        several = len(self.equal) > 1 and not alone
         return f"m these {len(self.equal)} calls   " if several else ""
 
     def _show(self) -> None:
         self.equal = self.hive.approvals.equals(self.approval)
-        if self._batch:
-            click.echo(f"{len(self.equal)} equal calls", err=True)
+        if len(self.equal) > 1:
+            click.echo(f"{len(self.equal)} equal calls: `n` denies each", err=True)
         given = self.hive.approvals.input_of(self.approval)
         click.echo(describe(self.approval, given, self.edited), err=True)
+        for line in self._suspended():
+            click.echo(line, err=True)
+
+    def _suspended(self) -> list[str]:
+        """Return which rights do not count for this call, as its tool changed, and how it did."""
+        from clawhive_core.policy.grants import GrantBook
+
+        book = GrantBook(self.hive.config.user_dir, self.hive.log)
+        tool = self.hive.catalog.current.meta_of(self.approval.tool)
+        suspended = [] if tool is None else suspended_rights(book, tool)
+        return [line for each in suspended for line in suspended_lines(each)]
 
     async def _edit(self) -> None:
         try:

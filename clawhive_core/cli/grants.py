@@ -157,17 +157,27 @@ def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
 
 def print_suspended(grant: Mapping[str, Any]) -> None:
     """Print why a grant does not count now, and what would make it count."""
-    click.echo(f"\nsuspended: {short(grant['grant_id'])} {grant['capability']}: its tool changed")
-    click.echo("\n".join(map(visible, grant["suspended"].splitlines())))
+    click.echo("\n".join(suspended_lines(grant)))
     note(f"give it anew: clawhive grants resume {short(grant['grant_id'])}")
 
 
+def suspended_lines(grant: Mapping[str, Any]) -> list[str]:
+    """Return why a grant does not count now, for a terminal."""
+    title = f"suspended: {short(grant['grant_id'])} {grant['capability']}: its tool changed"
+    return ["", *map(visible, [title, *grant["suspended"].splitlines()])]
+
+
 def suspended_of(settings: Settings, tool: ToolMeta) -> list[dict[str, Any]]:
-    """Return the standing grants that name a tool which is no longer what it was."""
+    """Return the rights that people gave to a tool which is no longer what it was."""
+    with _book(settings) as (book, _, _):
+        return suspended_rights(book, tool)
+
+
+def suspended_rights(book: GrantBook, tool: ToolMeta) -> list[dict[str, Any]]:
+    """Return what of a book's rights a tool's change suspends, each with how it changed."""
     from clawhive_core.policy.grants import is_given
 
-    with _book(settings) as (book, _, _):
-        rows = [each for each in book.standing(datetime.now(UTC)) if is_given(each)]
+    rows = [each for each in book.standing(datetime.now(UTC)) if is_given(each)]
     looked_at = _with_suspension(rows, {tool.name: tool}.get)
     return [each for each in looked_at if "suspended" in each]
 

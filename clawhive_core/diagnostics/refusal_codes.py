@@ -50,7 +50,7 @@ REFUSALS: tuple[Explanation, ...] = (
         "changed after they were given; for tools of MCP servers and skills a changed description, "
         "annotation or example does so too.",
         "`clawhive tools show NAME` prints what changed, and `clawhive grants resume ID` gives a "
-        "grant anew for the tool as it is now.",
+        "grant anew for the tool as it is now; so does approving the call with a wider scope.",
     ),
     Explanation(
         "skill_disabled",

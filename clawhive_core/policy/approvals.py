@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
-from clawhive_core.errors import LogWriteFailed, RunError, UnknownId
+from clawhive_core.errors import LogWriteFailed, RunError, UnknownId, UsageError
 from clawhive_core.events.founded import require_founded, require_founded_in
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.approvals import Approval, ApprovalState
@@ -150,9 +150,16 @@ class ApprovalBook:
         What somebody else answered meanwhile is left as it is.
 
         Raises:
+            UsageError: Several calls of an unsafe tool would be approved at once.
             RunError: `already_resolved`: every one was answered before.
             StorageError: One could not be written; those before it are answered.
         """
+        if answer == "approve" and len(approvals) > 1 and approvals[0].risk == "unsafe":
+            raise UsageError(
+                f"`{approvals[0].tool}` is unsafe: a person approves each call of it",
+                place="--all",
+                fix="approve this call alone: leave --all out",
+            )
         done: builtins.list[Approval] = []
         late: RunError | None = None
         for each in approvals:

@@ -58,3 +58,30 @@ def test_answered_ones_are_not_answered_again_and_all_is_for_calls_as_they_are(p
     assert (again.code, one_object(again)["error"]) == (1, "already_resolved")
     for more in (("--scope", "task"), ("--edit",), ("--expires", "2h"), ("--edit-json", "-")):
         assert parked("approvals", "approve", "last", "--all", *more).code == 2
+
+
+@pytest.mark.promise("P-111")
+def test_one_denial_answers_the_equal_calls(parked):
+    done = parked("approvals", "deny", "last", "--all", "--reason", "no", "--json")
+    rows = check(parked, one_object(done), "approvals")["approvals"]
+    assert [(row["state"], row["reason"]) for row in rows] == [("denied", "no")] * 3
+    assert sorted(state for _, state in states(parked)) == ["denied"] * 3 + ["pending"]
+    (waiting,) = parked("approvals", "list", "--json").json["approvals"]
+    done = parked("approvals", "deny", waiting["approval_id"], "--all")
+    assert done.out.startswith("denied: 1 x one.greet")
+
+
+@pytest.mark.promise("P-111")
+def test_equal_calls_of_an_unsafe_tool_are_approved_one_by_one(clawhive):
+    folder = clawhive.root / "skills" / "one"
+    folder.mkdir(parents=True)
+    folder.joinpath("handlers.py").write_text(HANDLERS)
+    folder.joinpath("clawhive.yaml").write_text(SKILL.replace("guarded", "unsafe"))
+    words = ("run", "--task", "one.hello", "--grant", "tool.call:one.greet")
+    assert clawhive(*words, "--input", 'n=["a", "a"]').code == 3
+    refused = clawhive("approvals", "approve", "last", "--all")
+    assert (refused.code, [state for _, state in states(clawhive)]) == (2, ["pending"] * 2)
+    assert "unsafe" in refused.err
+    assert clawhive("approvals", "approve", "last").code == 0
+    assert clawhive("approvals", "approve", "last", "--all").code == 0
+    assert [state for _, state in states(clawhive)] == ["approved"] * 2

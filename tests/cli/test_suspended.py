@@ -19,7 +19,22 @@ tasks:
   hello:
     steps: [{{name: greet, tool: one.greet, input: {{}}}}]
     output: "${{steps.greet.output.text}}"
+  both:
+    steps:
+      - {{name: edit, tool: file.write, input: {{path: a.md, text: a}}}}
+      - {{name: greet, tool: one.greet, input: {{}}}}
 """
+TWO = """\
+id: two
+permissions: ["tool.call:one.greet"]
+imports:
+  - {from: one, tools: [greet], min_version: "1.0"}
+exports:
+  api_version: "1.0"
+  tools:
+    - {name: relay, risk: safe, input_schema: {type: object}}
+"""
+RELAY = "async def relay(input, ctx):\n    return {'said': await ctx.call('one.greet', {})}\n"
 HANDLERS = "async def greet(input, ctx):\n    return {'text': 'Hello'}\n"
 CALL = ("tools", "call", "one.greet", "--args", "{}")
 
@@ -78,6 +93,9 @@ def test_a_call_under_a_suspended_grant_answers_tool_suspended(one):
     refused = refusal(one(*CALL, "--json"))
     assert (refused["error"], refused["reason"]) == ("tool_suspended", "approval")
     assert refused["next"]["command"] == "clawhive tools show one.greet"
+    (given,) = one("grants", "list", "--json").json["grants"]
+    assert refused["next"]["renew"] == [f"clawhive grants resume {given['grant_id']}"]
+    assert refused["next"]["renew"][0] in refused["message"]
     rows = map(json.loads, one("audit", "tail", "-n", "99", "--jsonl").out.splitlines())
     (row,) = [row for row in rows if row["kind"] == "invocation.refused"]
     (grant,) = one("grants", "list", "--json").json["grants"]
@@ -154,3 +172,84 @@ def test_a_damaged_identity_in_the_users_file_gives_nothing(one):
     done = one(*CALL, "--json")
     assert refusal(done)["error"] == "approval_required"
     assert "does not say what its tool was" in one("grants", "list").err
+
+
+@pytest.mark.promise("P-112")
+def test_no_use_of_a_suspended_right_is_counted_and_the_new_one_has_what_was_left(one):
+    one("grants", "issue", "tool.call:one.greet", "--session", "mine", "--uses", "2")
+    run = ("run", "--task", "one.hello", "--session", "mine", "--approve", "deny")
+    assert one(*run).code == 0
+    write(one, properties="")
+    for _ in range(2):
+        assert "error[tool_suspended]" in one(*run).err
+    (held,) = one("grants", "list", "--json").json["grants"]
+    assert (held["uses"], held["uses_left"]) == (2, 1)
+    (given,) = one("grants", "resume", "last", "--json").json["grants"]
+    assert (given["uses"], given["uses_left"]) == (1, 1)
+    assert one(*run).code == 0
+    assert "error[approval_required]" in one(*run).err
+    assert one("audit", "verify").code == 0
+
+
+@pytest.mark.promise("P-112")
+def test_a_suspended_right_is_suspended_for_the_skill_that_got_of_it(one):
+    folder = one.root / "skills" / "two"
+    folder.mkdir()
+    folder.joinpath("clawhive.yaml").write_text(TWO)
+    folder.joinpath("handlers.py").write_text(RELAY)
+    call = ("tools", "call", "two.relay", "--args", "{}", "--json")
+    for delegate, answer in ((), "Hello"), (("--delegate", "none"), "approval_required"):
+        one("grants", "issue", "tool.call:one.greet", "--always", *delegate)
+        assert answer in one(*call).out
+        if not delegate:
+            write(one, text="Greet, and more.")
+            assert "tool_suspended" in one(*call).out
+            one("grants", "resume", "last")
+            assert "Hello" in one(*call).out
+        one("grants", "revoke", "last")
+
+
+@pytest.mark.promise("P-110")
+def test_the_rules_in_force_and_the_reasons_say_what_is_suspended(one):
+    one("grants", "issue", "tool.call:one.greet", "--always")
+    one("grants", "issue", "tool.call:file.read", "--always")
+    how = ("policy", "explain", "one.greet", "--args", "{}")
+
+    def shown():
+        rules = check(one, one_object(one("policy", "show", "--json")), "policy")["rules"]
+        return {each["pattern"]: each["suspended"] for each in rules if each["issuer"] == "user"}
+
+    assert not any(shown().values())
+    assert check(one, one_object(one(*how, "--json")), "policy-explain")["suspended"] == []
+    write(one, properties="")
+    assert shown() == {"tool.call:one.greet": True, "tool.call:file.read": False}
+    assert one("policy", "show").out.count("suspended: its tool changed") == 1
+    explained = check(one, one_object(one(*how, "--json")), "policy-explain")
+    first = one("grants", "list", "--json").json["grants"][0]
+    assert explained["suspended"] == [first["grant_id"]]
+    assert "suspended: " in one(*how).out
+
+
+@pytest.mark.promise("P-110")
+def test_a_right_with_constraints_names_its_tool_too(one):
+    one("grants", "issue", "tool.call:one.greet?name in {ana}", "--always")
+    call = ("tools", "call", "one.greet", "--args", '{"name": "ana"}')
+    assert one(*call).code == 0
+    write(one, properties="name: {type: string}, to: {type: string}")
+    assert refusal(one(*call, "--json"))["error"] == "tool_suspended"
+
+
+def test_a_right_of_one_run_is_for_its_tool_as_it_was_when_the_run_began(one):
+    assert one("run", "--task", "one.both", "--grant", "tool.call:one.greet").code == 3
+    write(one, text="Greet, and more.")
+    assert one("approvals", "approve", "last").code == 0
+    resumed = one("runs", "resume", "last")
+    assert resumed.code == 3, resumed.err
+    (waiting,) = one("approvals", "list", "--json").json["approvals"]
+    assert waiting["tool"] == "one.greet"
+
+
+def test_a_right_to_a_tool_that_is_not_there_says_that_it_remembers_none(one):
+    done = one("grants", "issue", "tool.call:one.later", "--always")
+    assert "there is no tool `one.later` now" in done.err
+    assert "note: " not in one("grants", "issue", "tool.call:one.greet", "--always").err

@@ -3,6 +3,7 @@
 Capabilities come as canonical text, which `parse` made; here they are taken apart by hand.
 """
 
+import json
 import re
 
 SENSITIVE = re.compile(r"(\.env.*|.*\.pem|id_.*|\.netrc)")
@@ -121,8 +122,26 @@ def authority(wanted, call, grants, denies, asks):
     return ("allow" if allowing and not asked else "ask"), False
 
 
+CONTRACT = ["input_schema", "output_schema", "capability_level", "risk", "requires_confirm"]
+CONTRACT += ["effects", "sinks", "idempotent"]
+TEXT = ["description", "annotations", "examples"]
+
+
+def suspended(given, tool):
+    """Whether a grant was given for this tool, which has changed since."""
+    if given.tool is None:
+        return False
+    before = json.loads(given.tool)
+    if before["name"] != tool.name:
+        return False
+    fields = CONTRACT + (TEXT if tool.provider_id[:4] in ("mcp_", "skil") else [])
+    now = json.loads(json.dumps({each: getattr(tool, each) for each in fields}))
+    return {key: value for key, value in before["contract"].items() if key != "name"} != now
+
+
 def decide(request, grants, denies, asks, checks):
     """Return the verdict on a call."""
+    grants = [each for each in grants if not suspended(each, request.tool)]
     found = [authority(each, request.input, grants, denies, asks) for each in request.capabilities]
     verdicts = [verdict for verdict, _ in found] + [each.verdict for each in checks]
     tool = request.tool
