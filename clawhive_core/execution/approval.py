@@ -102,7 +102,7 @@ class Approvals:
             decision, edited = pending.decision, pending.asked_input is not None
             if decision is not None and decision.verdict == "allow" and not edited:
                 return False
-        if state == "drifted" and not self._is_still(approval, pending):
+        if state in {"drifted", "consumed"} and not self._is_still(approval, pending):
             pending.approval = state
             raise suspended(approval.tool)
         if state != "approved":
@@ -113,11 +113,17 @@ class Approvals:
     def _is_still(self, approval: Approval, pending: PendingCall) -> bool:
         """Whether the tool is what it was when a person was asked."""
         asked, meta = self.book.tool_of(approval), pending.meta
-        return asked is None or meta is None or ToolIdentity.parse(asked).is_still(meta)
+        if asked is None or meta is None:
+            return True
+        identity = ToolIdentity.read(asked)
+        return identity is not None and identity.is_still(meta)
 
     def _again(self, pending: PendingCall, approval_id: str) -> None:
         """Let a used approval count for another attempt, where the call still touches the same."""
         approval = self.book.find(approval_id)
+        if not self._is_still(approval, pending):
+            pending.approval = "drifted"
+            raise suspended(approval.tool)
         if approval.state != "consumed" or set(approval.capabilities) != set(pending.capabilities):
             pending.approval = "drifted"
             raise unapproved(approval.tool, "drifted", None)

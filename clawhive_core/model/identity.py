@@ -45,6 +45,14 @@ class ToolIdentity:
             raise ValueError("it does not say what its tool was")
         return cls(fields["name"], fields["contract_hash"], fields["text_hash"], fields["contract"])
 
+    @classmethod
+    def read(cls, text: str) -> ToolIdentity | None:
+        """Return what `text` gave, None where the log's redaction left nothing readable of it."""
+        try:
+            return cls.parse(text)
+        except (ValueError, RecursionError):
+            return None
+
     @property
     def text(self) -> str:
         """Return it as JSON, one text for one identity."""

@@ -15,7 +15,6 @@ from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
-from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.policy.ledger import STANDING, issued, steps_of
@@ -27,7 +26,7 @@ from clawhive_core.policy.persistent import (
     read_persistent,
     swap,
 )
-from clawhive_core.policy.suspension import FindTool, renewed, still_stands
+from clawhive_core.policy.suspension import FindTool, renewed, still_stands, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 
 _UNITS: Mapping[str, str] = {
@@ -163,8 +162,7 @@ class GrantBook:
             StorageError: It could not be written.
         """
         row, old = self.find(text, now)
-        name = "" if old.tool is None else ToolIdentity.parse(old.tool).name
-        new = renewed(replace(old, uses=row["uses_left"]), find(name))
+        new = renewed(replace(old, uses=row["uses_left"]), find)
         body = {"grant_id": old.grant_id, "reason": f"its tool changed: now {new.grant_id}"}
         ended, at = Event("grant.revoked", body, principal=str(LOCAL_USER)), written(now)
         if new.scope == "persistent":
@@ -254,7 +252,7 @@ def derived(grants: Iterable[CapabilityGrant], task_id: str, subject: str) -> li
             scope_id=task_id,
             parent_grant=grant.grant_id,
             expires_at=utc(grant.expires_at),
-            tool=None if grant.tool is None else ToolIdentity.parse(grant.tool).brief,
+            tool=taken_over(grant.tool),
         )
         for grant in grants
     ]

@@ -81,7 +81,9 @@ class Rules:
         self.grants += new
         for grant in new:
             if grant.tool is not None:
-                identity = ToolIdentity.parse(grant.tool)
+                identity = ToolIdentity.read(grant.tool)
+                if identity is None:
+                    continue  # nobody can say what it was given for: it counts for nothing
                 self._of_tools.setdefault(identity.name, []).append((identity, grant))
             pattern = parse(grant.capability)
             self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)

@@ -42,17 +42,25 @@ def suspension(tool: str | None, find: FindTool) -> str:
     """
     if tool is None:
         return ""
-    identity = ToolIdentity.parse(tool)
+    identity = ToolIdentity.read(tool)
+    if identity is None:
+        return "what the tool was cannot be read any more"
     meta = find(identity.name)
     return "" if meta is None or identity.is_still(meta) else identity.diff(meta)
 
 
-def renewed(grant: CapabilityGrant, tool: ToolMeta | None) -> CapabilityGrant:
+def taken_over(tool: str | None) -> str | None:
+    """Return what a task's grant keeps of the tool that its parent was given for."""
+    identity = None if tool is None else ToolIdentity.read(tool)
+    return tool if identity is None else identity.brief
+
+
+def renewed(grant: CapabilityGrant, find: FindTool) -> CapabilityGrant:
     """Return what replaces a suspended grant: the same for its tool as it is now.
 
     Args:
         grant: It, with the uses that are left.
-        tool: Its tool, None where that is gone.
+        find: Finds its tool.
 
     Raises:
         UsageError: Nothing suspends it, every use was made, or its tool is gone.
@@ -63,7 +71,14 @@ def renewed(grant: CapabilityGrant, tool: ToolMeta | None) -> CapabilityGrant:
             place=grant.grant_id,
             fix="clawhive grants list",
         )
-    before = ToolIdentity.parse(grant.tool)
+    before = ToolIdentity.read(grant.tool)
+    if before is None:
+        raise UsageError(
+            "what its tool was cannot be read any more",
+            place=grant.grant_id,
+            fix="clawhive grants revoke ID, then clawhive grants issue CAP",
+        )
+    tool = find(before.name)
     if tool is None:
         raise UsageError(
             f"there is no tool `{before.name}` now", place=before.name, fix="clawhive tools list"

@@ -18,7 +18,7 @@ from clawhive_core.policy import ledger
 from clawhive_core.policy.decision import decide
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.suspension import named_tool
+from clawhive_core.policy.suspension import named_tool, suspension
 from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant, tool_meta
 
@@ -261,4 +261,19 @@ def test_of_eight_processes_one_gives_a_right_anew(tmp_path, scope):
     assert set(answers) <= {b"won", b"already_resolved", b"unknown_id"}
     (left,) = GrantBook(user_dir, log).standing(now)
     assert left["grant_id"] != given["grant_id"]
+    log.close()
+
+
+def test_a_right_whose_tool_cannot_be_read_any_more_counts_for_nothing(tmp_path):
+    """The log's redaction may leave no JSON of it, whatever a server's description holds."""
+    held = grant(f"tool.call:{NAME}", tool="{[redacted]")
+    (task,) = derived([held], "task_1", str(DEFAULT_AGENT))
+    for rules in (Rules([held]), Rules([task]), Rules([held]).bounded(["tool.call:**"])):
+        assert decided_by(rules, META).verdict == "deny"
+    assert "cannot be read" in suspension(held.tool, lambda _: META)
+    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    book = GrantBook(private(tmp_path), log)
+    book.issue(Wish(f"tool.call:{NAME}", "session", "s", tool=held.tool), {}, NOW)
+    with pytest.raises(UsageError, match="cannot be read"):
+        book.resume("last", lambda _: META, NOW)
     log.close()
