@@ -182,8 +182,7 @@ class GrantBook:
         Raises:
             UnknownId: It names none, or several.
         """
-        grant_id = self._find(text, now)
-        (row,) = [row for row in self.standing(now) if row["grant_id"] == grant_id]
+        row = self._find(text, now)
         return row, _grant(row)
 
     def revoke(self, text: str, now: datetime) -> str:
@@ -197,7 +196,7 @@ class GrantBook:
             UnknownId: It names no standing grant, or several.
             StorageError: It could not be written.
         """
-        grant_id = self._find(text, now)
+        grant_id = str(self._find(text, now)["grant_id"])
         dropped = drop(self._user_dir, grant_id)
         if self._log is not None:
             body = {"grant_id": grant_id, "reason": "revoked by a person"}
@@ -211,14 +210,13 @@ class GrantBook:
         if self._log is not None:
             require_founded(self._log, STANDING)
 
-    def _find(self, text: str, now: datetime) -> str:
+    def _find(self, text: str, now: datetime) -> dict[str, Any]:
         rows = self.standing(now)
-        ids = [str(row["grant_id"]) for row in rows]
-        given = [str(row["grant_id"]) for row in rows if is_given(row)]
+        given = [row for row in rows if is_given(row)]
         if text == "last" and given:
             return given[-1]
         wanted = text if text.startswith("grant_") else f"grant_{text}"
-        found = [each for each in ids if each.startswith(wanted)]
+        found = [row for row in rows if str(row["grant_id"]).startswith(wanted)]
         if len(found) == 1 and text:
             return found[0]
         what = "names several grants; write more of it" if found and text else "names no grant"

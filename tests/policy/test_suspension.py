@@ -251,12 +251,12 @@ def test_of_eight_processes_one_gives_a_right_anew(tmp_path, scope):
     words = [sys.executable, "-c", RENEW, str(user_dir), str(path), given["grant_id"]]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     children = [subprocess.Popen(words, **pipes) for _ in range(8)]
-    for child in children:
-        assert child.stdout.readline() == b"ready\n"
+    ready = [child.stdout.readline() for child in children]
     for child in children:
         child.stdin.write(b"\n")
         child.stdin.flush()
-    answers = sorted(child.communicate()[0].split()[0] for child in children)
+    answers = [child.communicate()[0].strip() for child in children]
+    assert ready == [b"ready\n"] * 8
     assert answers.count(b"won") == 1
     assert set(answers) <= {b"won", b"already_resolved", b"unknown_id"}
     (left,) = GrantBook(user_dir, log).standing(now)
