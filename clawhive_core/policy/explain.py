@@ -36,8 +36,7 @@ def why(
 
 def _part(text: str, request: PolicyRequest, rules: Rules) -> dict[str, Any]:
     capability, given = parse(text), request.input
-    suspended = rules.suspended(request.tool)
-    found = rules.authority(capability, given, suspended)
+    found = rules.authority(capability, given, rules.suspended(request.tool))
     grant = found.grant
     return {
         "capability": text,
@@ -48,7 +47,6 @@ def _part(text: str, request: PolicyRequest, rules: Rules) -> dict[str, Any]:
         "unmet": [
             {"pattern": each.capability, "constraints": list(lacking)}
             for each, lacking in rules.unmet(capability, given)
-            if each not in suspended
         ],
     }
 

@@ -186,7 +186,8 @@ class Rules:
 
     def suspended(self, tool: ToolMeta) -> tuple[CapabilityGrant, ...]:
         """Return the grants that were given for a tool which is no longer what it was then."""
-        given = self._of_tools.get(tool.name, ())
+        if (given := self._of_tools.get(tool.name)) is None:
+            return ()
         return tuple(grant for identity, grant in given if not identity.is_still(tool))
 
     def authority(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
-from clawhive_core.errors import UsageError
+from clawhive_core.errors import RunError, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
@@ -213,6 +213,25 @@ def test_a_right_that_is_used_up_is_not_given_anew(tmp_path):
     log.append_now(ledger.used([given["grant_id"]]))
     with pytest.raises(UsageError, match="every use"):
         book.resume("last", lambda _: replace(META, risk="unknown"), NOW)
+    log.close()
+
+
+def test_a_right_of_which_a_use_was_made_meanwhile_is_not_given_anew(tmp_path):
+    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    book, after = GrantBook(private(tmp_path), log), replace(META, risk="unknown")
+    wish = Wish(f"tool.call:{NAME}", "session", "s", uses=3, tool=ToolIdentity.of(META).text)
+    given = book.issue(wish, {}, NOW)
+
+    def used_meanwhile(_):
+        log.append_now(ledger.used([given["grant_id"]]))
+        return after
+
+    with pytest.raises(RunError) as caught:
+        book.resume("last", used_meanwhile, NOW)
+    assert caught.value.code == "already_resolved"
+    (left,) = book.standing(NOW)
+    assert (left["grant_id"], left["uses_left"]) == (given["grant_id"], 2)
+    assert book.resume("last", lambda _: after, NOW)["uses"] == 2
     log.close()
 
 
