@@ -5,6 +5,7 @@ Capabilities come as canonical text, which `parse` made; here they are taken apa
 
 import json
 import re
+from functools import cache
 
 SENSITIVE = re.compile(r"(\.env.*|.*\.pem|id_.*|\.netrc)")
 OWN = [[".clawhive"], ["clawhive.toml"], ["clawhive.lock"], [".git", "hooks"], [".git", "config"]]
@@ -131,12 +132,22 @@ def suspended(given, tool):
     """Whether a grant was given for this tool, which has changed since."""
     if given.tool is None:
         return False
-    before = json.loads(given.tool)
+    before = loaded(given.tool)
     if before["name"] != tool.name:
         return False
     fields = CONTRACT + (TEXT if tool.provider_id[:4] in ("mcp_", "skil") else [])
-    now = json.loads(json.dumps({each: getattr(tool, each) for each in fields}))
-    return {key: value for key, value in before["contract"].items() if key != "name"} != now
+    shown = {key: value for key, value in before["contract"].items() if key != "name"}
+    return set(shown) != set(fields) or any(shown[each] != plain(tool, each) for each in fields)
+
+
+@cache
+def loaded(text):
+    return json.loads(text)
+
+
+def plain(tool, field):
+    value = getattr(tool, field)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def decide(request, grants, denies, asks, checks):
