@@ -46,10 +46,11 @@ REFUSALS: tuple[Explanation, ...] = (
     Explanation(
         "tool_suspended",
         "The tool changed and waits for a person",
-        "Grants and approvals that named this tool are suspended, because its contract changed "
-        "after they were given.",
-        "Compare with `clawhive tools show NAME`, then give the grant again with "
-        "`clawhive grants issue`.",
+        "Grants that name this tool, and approvals of its calls, are suspended: its contract "
+        "changed after they were given; for tools of MCP servers and skills a changed description, "
+        "annotation or example does so too.",
+        "`clawhive tools show NAME` prints what changed, and `clawhive grants resume ID` gives a "
+        "grant anew for the tool as it is now; so does approving the call with a wider scope.",
     ),
     Explanation(
         "skill_disabled",

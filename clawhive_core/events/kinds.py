@@ -144,6 +144,7 @@ _KINDS = (
             "diff": "what would change, as a unified diff, or empty",
             "grant_step": "the step that it belongs to, which a grant of scope step is for",
             "expires_at": "until when it can be answered",
+            "tool": "what the tool was then: hashes and contract (blob); older rows lack it",
         },
     ),
     Kind(

@@ -305,6 +305,7 @@ class Executor:
             self,
             meta.provider_id,
             input=pending.call.input,
+            suspended=pending.scope.rules.suspended(meta),
         )
 
     def _interrupted(self, pending: PendingCall, context: ToolContext, work: Bounded[Any]) -> None:

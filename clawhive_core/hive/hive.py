@@ -240,7 +240,7 @@ class Hive:
     def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
         """Return the rules that a run started now would have; nothing is recorded."""
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        return in_force(request.principal, request.scope.rules)
+        return in_force(request.principal, request.scope.rules, self.catalog.current.meta_of)
 
     async def explain(
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None

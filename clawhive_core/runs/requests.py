@@ -27,6 +27,7 @@ from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
+from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
@@ -354,7 +355,8 @@ class RequestMaker:
         side = starter_grants(target.task_id, target.subject, target.variables)
         side += given
         side += target.grants(self.config.get("policy.allow"), "config")
-        side += target.grants(options.grants, "user")
+        named = target.grants(options.grants, "user")
+        side += [bound(each, self.catalog.current.meta_of) for each in named]
         return within(side, permissions, target.variables)
 
     def _reserved(self) -> list[str]:
