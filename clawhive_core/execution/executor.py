@@ -61,7 +61,6 @@ class Executor:
         self._wiring = wiring
         self._limits = limits or ExecutorLimits()
         self._validators = Validators()
-        self._running = 0
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Run one call.
@@ -74,14 +73,10 @@ class Executor:
             NeedHumanApproval: A person must answer elsewhere: this call, which is recorded as asked
                 for, or one of its tool's own, for which it is parked.
         """
-        self._running += 1
-        try:
-            outcome = await self._attempt(call, scope)
-            while isinstance(outcome, Parked):
-                outcome = await self._attempt(call, await self._answered(outcome))
-            return outcome
-        finally:
-            self._running -= 1
+        outcome = await self._attempt(call, scope)
+        while isinstance(outcome, Parked):
+            outcome = await self._attempt(call, await self._answered(outcome))
+        return outcome
 
     async def _attempt(self, call: ToolCall, scope: CallScope) -> Outcome | Parked:
         """Take one call through the stages."""
@@ -245,9 +240,7 @@ class Executor:
         if pending.is_newly_approved or pending.counted:
             await append_intent(pending, self._wiring.log)
             return
-        # A call that nothing runs beside, but those that it is nested in, needs no company.
-        alone = self._running == pending.scope.depth + 1
-        await self._wiring.log.append(pending.started(), sync=pending.leaves_the_run, alone=alone)
+        await self._wiring.log.append(pending.started(), sync=pending.leaves_the_run)
 
     async def _answered(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
