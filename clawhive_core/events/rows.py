@@ -54,7 +54,9 @@ class Row(NamedTuple):
     """`ts` to `body`."""
     inner: bytes
     """The hashed text of `columns`."""
-    blobs: tuple[Body, ...]
+    blobs: Sequence[Body]
+    size: int
+    """About the bytes that it adds to the file."""
 
 
 def encode(event: Event, ts: str, redactor: Redactor) -> Row:
@@ -86,7 +88,7 @@ def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
 
 
 def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
-    body, blobs = _direct(event.body, redactor) or _walked(event.body, redactor)
+    body, blobs = _direct(event, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
     texts = _texts(event, redactor)
@@ -97,18 +99,24 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     except UnicodeEncodeError:
         columns = tuple(_storable(column) for column in columns)
         inner = middle(columns)
-    return Row(columns, inner, tuple(blobs))
+    size = len(inner)
+    for blob in blobs:
+        size += len(blob.data)
+    return Row(columns, inner, blobs, size)
 
 
-def _direct(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body]] | None:
+def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     """Return what `_walked` does, without a walk where the body is simple: nearly every one is."""
     import orjson
 
-    if redactor.active or not _is_simple(body):
+    body = event.body
+    if redactor.active or not (event.plain or _is_simple(body)):
         return None
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
+        if (encoded := blob.encoded) is not None and len(encoded) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % encoded)
         kind, value, data = _content(blob, redactor)
         if _stays_inline(kind, value, data):
             return orjson.Fragment(

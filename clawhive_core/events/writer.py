@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -54,6 +55,7 @@ class Writer:
         self.listener_errors = 0
         self._connection = connection
         self._path = path
+        self._name = str(path)
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
         self._projections = projections
@@ -273,9 +275,13 @@ class Writer:
         """Commit a batch in one transaction and return its rows as stored."""
         if self._lost is not None:
             raise self._again(self._lost)
-        if self._path.stat().st_ino != self._inode:
+        if os.stat(self._name).st_ino != self._inode:
             raise OSError("the file was replaced while it was open")
-        self._use_sync(wanted=any(item.sync for item in batch))
+        wanted = False
+        for item in batch:
+            wanted = wanted or item.sync
+        if wanted != self._synced:
+            self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
             self._apply(item, transaction)
@@ -293,9 +299,8 @@ class Writer:
         self._pages = max(0, pages - moved)
 
     def _use_sync(self, *, wanted: bool) -> None:
-        if wanted != self._synced:
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
-            self._synced = wanted
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+        self._synced = wanted
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""

@@ -118,5 +118,10 @@ def digest(value: Any) -> str:
 
 def preview(text: str, limit: int = 200) -> str:
     """Return at most `limit` characters of `text` on one line, a cut marked by an ellipsis."""
+    if len(text) > limit * 2:
+        # It is cut in any case: where little of it is white space, half of it need not be looked at.
+        flat = " ".join(text[: limit + limit // 4].split())
+        if len(flat) >= limit:
+            return flat[: limit - 1] + "…"
     flat = " ".join(text[: limit * 2].split())
     return flat if len(flat) <= limit and len(text) <= limit * 2 else flat[: limit - 1] + "…"
