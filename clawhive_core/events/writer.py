@@ -70,6 +70,7 @@ class Writer:
         self._crowded = False
         self._ringing: AbstractEventLoop | None = None
         self._closing = False
+        self._ended = False
         self._lost: LogWriteFailed | None = None
         self._lost_is_known = False
         self._synced = False
@@ -79,6 +80,7 @@ class Writer:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._thread = threading.Thread(target=self._run, name="clawhive-log", daemon=True)
         self._thread.start()
+        self._ident, self._process_id = self._thread.ident, os.getpid()
 
     def submit(self, item: Append) -> None:
         """Queue an append that somebody waits for.
@@ -196,9 +198,10 @@ class Writer:
     def _refuse_if_unusable(self) -> None:
         if self._lost is not None:
             raise self._again(self._lost)
-        if self._closing or not self._thread.is_alive():
+        # A forked child has no writer; asking the thread itself whether it lives takes locks.
+        if self._closing or self._ended or os.getpid() != self._process_id:
             raise self._unusable("The event log is closed in this process", "Open it again")
-        if threading.get_ident() == self._thread.ident:
+        if threading.get_ident() == self._ident:
             raise self._unusable(
                 "A listener or projection runs in the writer itself and cannot append",
                 "Append from the code that reacts to the event",
@@ -216,10 +219,13 @@ class Writer:
 
     def _run(self) -> None:
         going = True
-        while going:
-            self._wait()
-            with self._turn:
-                going = self._next()
+        try:
+            while going:
+                self._wait()
+                with self._turn:
+                    going = self._next()
+        finally:
+            self._ended = True
 
     def _next(self) -> bool:
         """Commit what is queued; return whether there may be more."""

@@ -161,8 +161,9 @@ def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> 
 def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
     if "\0" in value:
         raise ValueError("a path cannot hold a NUL character")
-    for name, path in variables.items():
-        lead = lead.replace(f"${{{name}}}", path)
+    if "$" in lead:
+        for name, path in variables.items():
+            lead = lead.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
     named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
     return _resolved(named if named.startswith("/") else f"{variables['workspace']}/{named}")

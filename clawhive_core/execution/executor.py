@@ -83,7 +83,8 @@ class Executor:
         pending = PendingCall(recordable(call), scope)
         try:
             await self.weigh(pending)
-            await self._approve(pending)
+            if pending.asks or pending.answer is not None:
+                await self._approve(pending)
             await self._commit(pending)
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
@@ -210,9 +211,6 @@ class Executor:
 
     async def _approve(self, pending: PendingCall) -> None:
         """Obtain a person's answer; what was decided before it is decided again after it."""
-        asks = pending.decision is not None and pending.decision.verdict == "ask"
-        if not asks and pending.answer is None:
-            return
         approvals = self._wiring.approvals
         if approvals is None:
             raise approval_required(pending)
@@ -223,24 +221,24 @@ class Executor:
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
-        """Write the intent; where the caller is cancelled meanwhile, also that nothing was done."""
+        """Write the intent and, in the same transaction, use up what the call uses.
+
+        Where the caller is cancelled meanwhile, it also writes that nothing was done.
+        """
+        log = self._wiring.log
         try:
-            await self._append_intent(pending)
+            if pending.is_newly_approved or pending.counted:
+                await append_intent(pending, log)
+            else:
+                await log.append(pending.started(), sync=pending.leaves_the_run)
         except LogWriteFailed:
             raise
         except RunError as error:
             raise unwritten(pending, error) from None
         except BaseException:
-            give_back(pending, self._wiring.log)
+            give_back(pending, log)
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
-
-    async def _append_intent(self, pending: PendingCall) -> None:
-        """Write the intent and, in the same transaction, use up what the call uses."""
-        if pending.is_newly_approved or pending.counted:
-            await append_intent(pending, self._wiring.log)
-            return
-        await self._wiring.log.append(pending.started(), sync=pending.leaves_the_run)
 
     async def _answered(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""

@@ -89,8 +89,12 @@ class PendingCall:
     def leaves_the_run(self) -> bool:
         """Whether it may change what is not the run's own, so that its intent is synced."""
         meta = self.meta
-        risky = {"guarded", "unsafe", "unknown"}
-        return meta is not None and (meta.side_effects or meta.risk in risky)
+        return meta is not None and (meta.side_effects or meta.risk != "safe")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person must answer."""
+        return self.decision is not None and self.decision.verdict == "ask"
 
     @property
     def is_newly_approved(self) -> bool:
@@ -171,8 +175,7 @@ class PendingCall:
             ],
             "decision": None if decision is None else decision.verdict,
             "rules": () if decision is None else decision.rules,
-            "approval_required": self.approval_id is not None
-            or (decision is not None and decision.verdict == "ask"),
+            "approval_required": self.approval_id is not None or self.asks,
             "approval_result": self.approval,
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,

@@ -16,6 +16,8 @@ MAX_INPUT = 16 * 1024 * 1024
 """About the bytes of JSON that a call's input may be."""
 
 _NODE = 2
+_SMALL = frozenset({bool, type(None)})
+_LARGE = 2**53
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
 
 
@@ -72,11 +74,14 @@ class _Copier:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InvalidInput("the keys of an object are text", place=place)
-            self._spend(len(key), place)
-            if type(item) is str and len(item) + _NODE <= self.left:
-                self.left -= len(item) + _NODE
-                copied[key] = item
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
+            is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)
+            left = self.left - len(key) - _NODE - (len(item) if kind is str else 0)
+            if left >= 0 and (kind is str or is_small):
+                self.left = left
+                copied[key] = item  # most arguments: no call for each
                 continue
+            self._spend(len(key), place)
             inner = key.replace("~", "~0").replace("/", "~1")
             copied[key] = self.copy(item, f"{place}/{inner}", depth + 1)
         return copied
