@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +31,13 @@ _PAGE = 500
 
 def now() -> str:
     """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    seconds, micros = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_second(seconds)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class EventLog:

@@ -92,8 +92,10 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
     texts = _texts(event, redactor)
-    _check(event, texts)
-    columns = (ts, event.kind, event.version, *texts, event.status, body)
+    if type(event.version) is not int or not _TEXTS.issuperset(map(type, texts)):
+        _refuse_types(event, texts)
+    kind, *rest = texts
+    columns = (ts, kind, event.version, *rest, body)
     try:
         inner = middle(columns)
     except UnicodeEncodeError:
@@ -165,7 +167,9 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
 
 
 def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
+    """Return the columns of text, the kind first; the kind and the status are ClawHive's own."""
     texts = (
+        event.kind,
         event.trace_id,
         event.run_id,
         event.task_id,
@@ -175,19 +179,18 @@ def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
         event.principal,
         event.tool,
         event.provider_id,
+        event.status,
     )
     if not redactor.active:
         return texts
-    return [redactor.text(text) if isinstance(text, str) else text for text in texts]
+    redacted = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
+    return (event.kind, *redacted, event.status)
 
 
-def _check(event: Event, texts: Sequence[Any]) -> None:
+def _refuse_types(event: Event, texts: Sequence[Any]) -> None:
     if type(event.version) is not int:
         raise TypeError(f"the version {event.version!r} is no whole number")
-    columns = (event.kind, event.status, *texts)
-    if _TEXTS.issuperset(map(type, columns)):
-        return
-    for column in columns:
+    for column in texts:
         if column is not None and not isinstance(column, str):
             raise TypeError(f"the column value {column!r} is no text")
 
