@@ -117,13 +117,11 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
-        if (encoded := blob.encoded) is not None and len(encoded) <= INLINE:
-            return orjson.Fragment(b'{"$value":%b}' % encoded)
         kind, value, data = _content(blob, redactor)
+        if kind == "json" and len(data) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % data)
         if _stays_inline(kind, value, data):
-            return orjson.Fragment(
-                b'{"$value":%b}' % (data if kind == "json" else canonical(value))
-            )
+            return orjson.Fragment(b'{"$value":%b}' % canonical(value))
         blobs.append(_set_aside(kind, data))
         return _reference(blobs[-1], blob.preview)
 
@@ -257,6 +255,8 @@ def _reference(body: Body, preview: str) -> dict[str, Any]:
 def _content(blob: Blob, redactor: Redactor) -> tuple[str, Any, bytes]:
     """Return a blob's type, value and bytes, redacted."""
     value = blob.value
+    if blob.encoded is not None and not redactor.active:
+        return "json", value, blob.encoded
     if isinstance(value, bytes | bytearray):
         data = redactor.data(bytes(value))
         return "bytes", data, data
@@ -265,8 +265,6 @@ def _content(blob: Blob, redactor: Redactor) -> tuple[str, Any, bytes]:
         return "text", text, text.encode("utf-8", "surrogatepass")
     if redactor.active:
         value = redactor.value(value)
-    elif blob.encoded is not None:
-        return "json", value, blob.encoded
     return "json", value, canonical(value)
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
+from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import (
     CapabilityError,
     ClawHiveError,
@@ -47,7 +48,7 @@ from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall
+from clawhive_core.model.tools import ToolCall, ToolMeta
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
@@ -249,8 +250,9 @@ class Executor:
         return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
 
     async def _invoke(self, pending: PendingCall) -> Outcome | Parked:
-        meta, seconds = _tool(pending).meta, self._seconds(pending)
-        context = self._context(pending, seconds)
+        meta = _tool(pending).meta
+        seconds = self._seconds(meta, pending.scope.deadline)
+        context = self._context(pending, meta, seconds)
         doing = led(self._work(pending, context), context.nested)
         work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
         try:
@@ -285,8 +287,7 @@ class Executor:
             context.nested.follow(earlier_calls(self._wiring.log, pending.scope))
         return await tool.provider.invoke(tool.meta.name, pending.call.input, context)
 
-    def _context(self, pending: PendingCall, seconds: float) -> ToolContext:
-        meta = _tool(pending).meta
+    def _context(self, pending: PendingCall, meta: ToolMeta, seconds: float) -> ToolContext:
         return ToolContext(
             pending.scope,
             meta.name,
@@ -306,9 +307,8 @@ class Executor:
         status = "abandoned" if work.abandoned else "failed"
         self._fail(pending, context.partial, status, cancelled(_tool(pending).meta))
 
-    def _seconds(self, pending: PendingCall) -> float:
-        own = _tool(pending).meta.timeout_ms / 1000
-        outer = pending.scope.deadline
+    def _seconds(self, meta: ToolMeta, outer: float | None) -> float:
+        own = meta.timeout_ms / 1000
         return own if outer is None else max(0.0, min(own, outer - time.monotonic()))
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
@@ -384,7 +384,7 @@ class Executor:
         return self._wiring.stores(scope, namespace)
 
 
-def _tool(pending: PendingCall) -> Any:
-    if pending.tool is None:
+def _tool(pending: PendingCall) -> Tool:
+    if (tool := pending.tool) is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
-    return pending.tool
+    return tool

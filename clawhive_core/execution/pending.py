@@ -11,7 +11,7 @@ from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval
-from clawhive_core.model.canonical import canonical, preview
+from clawhive_core.model.canonical import canonical, canonical_texts, preview
 from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
@@ -141,10 +141,10 @@ class PendingCall:
 
     def ended(self, status: str, result: ToolResult, error: Mapping[str, Any] | None) -> Event:
         """Return how the execution ended."""
-        text, artifacts = result.output, result.artifacts
-        value = {"output": text, "structured": result.structured, "is_error": result.is_error}
+        text, artifacts, structured = result.output, result.artifacts, result.structured
+        value = {"output": text, "structured": structured, "is_error": result.is_error}
         body = {
-            "output": Blob(value),
+            "output": Blob(value, encoded=canonical_texts(value) if structured is None else None),
             "output_preview": preview(text),
             "error": None if error is None else {key: error[key] for key in ("code", "message")},
             "is_error": result.is_error,

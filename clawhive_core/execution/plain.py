@@ -40,9 +40,9 @@ def plain_object(value: Any, limit: int) -> dict[str, Any]:
     Raises:
         InvalidInput: As `plain_json`, or it is no object.
     """
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):  # pyright: ignore[reportUnknownArgumentType] - JSON
         raise InvalidInput(f"it is {type(value).__name__}, and an object is needed")
-    return plain_json(value, limit)
+    return _Copier(limit).object(cast("Mapping[Any, Any]", value), "", 0)
 
 
 @dataclass(slots=True)
@@ -66,10 +66,10 @@ class _Copier:
                 self.copy(item, f"{place}/{index}", depth + 1) for index, item in enumerate(items)
             ]
         if isinstance(value, Mapping):
-            return self._object(cast("Mapping[Any, Any]", value), place, depth)
+            return self.object(cast("Mapping[Any, Any]", value), place, depth)
         raise InvalidInput(f"{type(value).__name__} is no JSON value", place=place)
 
-    def _object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
+    def object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
         copied: dict[str, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):
