@@ -236,8 +236,10 @@ class EventLog:
         return self._writer.listen(callback)
 
     def _rows(self, events: Sequence[Event]) -> list[Row]:
-        ts = self._now()
-        return [encode(event, ts, self.redactor) for event in events]
+        ts, redactor = self._now(), self.redactor
+        if len(events) == 1:  # as nearly always
+            return [encode(events[0], ts, redactor)]
+        return [encode(event, ts, redactor) for event in events]
 
     def _load_blob(self, sha256: str, kind: str) -> Any:
         rows = self.read("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
