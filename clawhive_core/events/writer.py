@@ -281,7 +281,7 @@ class Writer:
         """Commit a batch in one transaction and return its rows as stored."""
         if self._lost is not None:
             raise self._again(self._lost)
-        if os.stat(self._name).st_ino != self._inode:
+        if os.stat(self._name).st_ino != self._inode:  # noqa: PTH116 - every append passes here
             raise OSError("the file was replaced while it was open")
         wanted = False
         for item in batch:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
-from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import (
     CapabilityError,
     ClawHiveError,
@@ -384,7 +383,7 @@ class Executor:
         return self._wiring.stores(scope, namespace)
 
 
-def _tool(pending: PendingCall) -> Tool:
+def _tool(pending: PendingCall) -> Any:
     if (tool := pending.tool) is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
     return tool

@@ -48,7 +48,7 @@ class Found:
 
 
 def located(path: str) -> tuple[int, str] | None:
-    """Open what a path leads to, links followed, without access to its content; and say where it is.
+    """Open what a path leads to, links followed, without access to its content; say where it is.
 
     Linux tells the name of what is open: three system calls, where `realpath` looks at each folder
     on the way. The caller closes the handle.

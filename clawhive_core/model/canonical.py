@@ -40,7 +40,7 @@ def sorts_alike(data: bytes) -> bool:
 
 
 def canonical_texts(value: Mapping[str, str | bool | None]) -> bytes:
-    """Return `canonical` of an object that holds no numbers, under keys in ASCII: a third faster."""
+    """Return `canonical` of an object without numbers, under keys in ASCII, without a look."""
     try:
         return _encoder()(value)
     except TypeError:  # a lone surrogate
@@ -127,7 +127,7 @@ def digest(value: Any) -> str:
 def preview(text: str, limit: int = 200) -> str:
     """Return at most `limit` characters of `text` on one line, a cut marked by an ellipsis."""
     if len(text) > limit * 2:
-        # It is cut in any case: where little of it is white space, half of it need not be looked at.
+        # It is cut in any case: where little of it is white space, half of it is enough.
         flat = " ".join(text[: limit + limit // 4].split())
         if len(flat) >= limit:
             return flat[: limit - 1] + "…"
