@@ -144,8 +144,8 @@ REFUSALS: tuple[Explanation, ...] = (
         "No sandbox engine may run this here",
         "Code runs only inside a sandbox engine. None of the installed engines can run this "
         "program, and ClawHive never runs it outside of one.",
-        "Install the engine that the message names; `clawhive sandbox doctor` shows which there "
-        "are and what they run.",
+        "Do what the message says: write it in a language that an engine runs, or add a plugin "
+        "with one; `clawhive doctor` shows which there are.",
     ),
     Explanation(
         "provider_error",

@@ -243,4 +243,6 @@ class ToolContext:
 
 def covers(granted: tuple[str, ...], capability: Capability) -> bool:
     """Whether one of the granted capabilities contains this one."""
+    if capability.text in granted:
+        return True
     return any(matches(parse(text), capability) for text in granted)

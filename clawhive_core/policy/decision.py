@@ -50,6 +50,8 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
     found = [
         (text, rules.authority(parse(text), given, suspended)) for text in request.capabilities
     ]
+    if not checks and (free := _free(request.tool, found)) is not None:
+        return free
     authorities = [each for _, each in found]
     floor = asks_by_itself(request.tool, authorities)
     verdict = strictest([each.verdict for each in authorities])
@@ -62,9 +64,6 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         for text, each in found
         if each.verdict == "allow" and each.grant is not None
     ]
-    counted = _counted(authorities)
-    if verdict == "allow" and not checks:
-        return Decision("allow", tuple(reasons), tuple(granted), (), (), counted=counted)
     verdict = strictest([verdict, *(result.verdict for result in checks)])
     reasons += [f"{result.verdict}:{result.rule}" for result in checks]
     missed = _missed(suspended, found, given) if suspended else ()
@@ -84,9 +83,27 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         or any(result.verdict == "deny" for result in checks),
         request.tool.risk == "unsafe" or any(result.verdict == "ask" for result in checks),
         floor,
-        counted,
+        _counted(authorities),
         missed,
     )
+
+
+def _free(tool: ToolMeta, found: Sequence[tuple[str, Authority]]) -> Decision | None:
+    """Return the decision of a call that nothing asks about, as of nearly every one, else None."""
+    if tool.risk != "safe" or tool.requires_confirm or not found:
+        return None
+    reasons: list[str] = []
+    granted: list[tuple[str, str]] = []
+    uses: dict[str, None] = {}
+    for text, authority in found:
+        grant = authority.grant
+        if authority.verdict != "allow" or grant is None:
+            return None
+        reasons.append(f"allow:{authority.rule}")
+        granted.append((text, grant.grant_id))
+        if grant.uses is not None:
+            uses[grant.grant_id] = None
+    return Decision("allow", tuple(reasons), tuple(granted), (), (), counted=tuple(uses))
 
 
 def _counted(authorities: Sequence[Authority]) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ OWN_RULE = "protected:own"
 SENSITIVE_RULE = "protected:sensitive"
 """Denies a sensitive name until a person grants exactly it."""
 
+_KNOWN = 4096
+"""How many answers are kept."""
+
 _HANDLED = frozenset(("fs.read", "fs.write"))
 """The verbs of the workspace handle, which asks again for each path."""
 
@@ -67,6 +70,8 @@ class Rules:
         self._next_end: str | None = None
         self._ended: tuple[Ended, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
+        self._known: dict[str, Authority] = {}
+        self._is_constrained = any(parse(text).constraints for text in (*denies, *asks))
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
         self.extend(grants)
@@ -75,7 +80,7 @@ class Rules:
         """Let further grants count from now on; those that are known change nothing."""
         known = {grant.grant_id for grant in self.every}
         added = tuple(grant for grant in grants if not known or grant.grant_id not in known)
-        self._of_step = {}
+        self._of_step, self._known = {}, {}
         self._step_grants += tuple(grant for grant in added if grant.scope == "step")
         new = tuple(grant for grant in added if grant.scope != "step")
         self.grants += new
@@ -86,9 +91,11 @@ class Rules:
                     continue  # nobody can say what it was given for: it counts for nothing
                 self._of_tools.setdefault(identity.name, []).append((identity, grant))
             pattern = parse(grant.capability)
+            self._is_constrained = self._is_constrained or bool(pattern.constraints)
             self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)
         ends = [grant.expires_at for grant in self.every if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
+        self._known = {}  # once more: a tool's thread may have asked meanwhile
         for bounds, rules in self._bounded.items():
             rules.extend(attenuate(added, bounds))
 
@@ -203,6 +210,22 @@ class Rules:
             input: The call's arguments, which constraints speak of; without them none is satisfied.
             without: Grants that do not count for it: see `suspended`.
         """
+        if self._is_constrained or without:
+            return self._weighed(capability, input, without)
+        # A call asks at least twice: when it is decided, and by each access of its tool.
+        known = self._known
+        if (found := known.get(capability.text)) is None:
+            if len(known) >= _KNOWN:
+                known.clear()
+            found = known[capability.text] = self._weighed(capability, input, ())
+        return found
+
+    def _weighed(
+        self,
+        capability: Capability,
+        input: Mapping[str, Any] | None,
+        without: Sequence[CapabilityGrant],
+    ) -> Authority:
         verb = capability.verb
         if (denies := self._denies.get(verb)) is not None:
             # A folder's capability may hold denied paths: the workspace handle leaves those out one
