@@ -56,6 +56,8 @@ _CALL = {
     "approval_result": "the answer, or null",
     "idempotency_key": "the key that a tool may use to do the work once",
     "parent_invocation_id": "the invocation that made this nested call, or null",
+    "grounds": "{skill, places} of its output that the calling skill's further calls may name; only"
+    " where its contract says so",
     "asked_input": "the input that was asked for (blob); only where a person edited it",
 }
 

@@ -17,14 +17,19 @@ def sinks_weighed(pending: PendingCall) -> tuple[CheckResult, ...]:
     if meta is None or not meta.sinks:
         return ()
     grounds, inside = pending.scope.run.grounds, _stays_inside(pending)
-    return weigh_sinks(meta, pending.call.input, grounds, inside=inside)
+    return weigh_sinks(meta, pending.call.input, grounds, inside=inside, skill=_skill(pending))
 
 
 def learnt(pending: PendingCall, result: ToolResult) -> ToolResult:
     """Return a call's result, taken as what later calls may name."""
     if (meta := pending.meta) is not None:
-        pending.scope.run.grounds.learn(meta, pending.call.input, result)
+        pending.scope.run.grounds.learn(meta, pending.call.input, result, pending.scope.grounds)
     return result
+
+
+def _skill(pending: PendingCall) -> str:
+    """Return the skill whose own call it is, where its contract grounds what it reads."""
+    return "" if pending.scope.grounds is None else pending.scope.grounds.skill_id
 
 
 def _stays_inside(pending: PendingCall) -> bool:

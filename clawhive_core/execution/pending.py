@@ -177,8 +177,16 @@ class PendingCall:
             "approval_result": self.approval,
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
+            **self._lent(),
             **({} if self.asked_input is None else {"asked_input": Blob(self.asked_input)}),
         }
+
+    def _lent(self) -> dict[str, Any]:
+        """Return what the contract of the skill whose own call it is grounds of its output."""
+        meta, grounds = self.meta, self.scope.grounds
+        if meta is None or grounds is None or not grounds.of(meta):
+            return {}
+        return {"grounds": grounds.to_dict(meta)}
 
     def _granted(self) -> tuple[tuple[str, str], ...]:
         """Return what allowed each capability: a grant, or the approval of this very call."""

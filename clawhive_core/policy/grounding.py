@@ -17,6 +17,7 @@ from typing import Any
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy.occurrence import canonical_value, occurs
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.check import CheckResult
 
 MAX_WORDS = 1024 * 1024
@@ -38,8 +39,10 @@ class _Record:
     kind: SinkKind
     type: str
     source: str
-    asked: tuple[str, ...]
+    asked: tuple[str, ...] = ()
     """What the call that returned it asked for: it counts where the user named all of that."""
+    skill: str = ""
+    """The skill for whose own reading calls alone it counts; empty for every call."""
 
 
 class Grounds:
@@ -67,8 +70,21 @@ class Grounds:
                 self._texts[text] = source
                 self._room -= len(text)
 
-    def learn(self, tool: ToolMeta, input: Mapping[str, Any], result: ToolResult) -> None:
-        """Take what a call came to."""
+    def learn(
+        self,
+        tool: ToolMeta,
+        input: Mapping[str, Any],
+        result: ToolResult,
+        by: SkillGrounds | None = None,
+    ) -> None:
+        """Take what a call came to.
+
+        Args:
+            tool: The tool.
+            input: What it was asked.
+            result: What it answered.
+            by: What the skill whose own call it was reads on from.
+        """
         if tool.output_trust == "trusted" and not result.is_error:
             self.say((result.structured, result.output), f"output of {tool.name}")
             return
@@ -76,30 +92,48 @@ class Grounds:
             asked = () if tool.side_effects else tuple(islice(leaves_of_values(input), 100))
             for text in tool.records:
                 self.record(place_of(text), result.value, f"records of {tool.name}", asked)
+        if by is not None and not result.is_error:
+            for text in by.of(tool):
+                self._lend(place_of(text), result.value, by.skill_id, tool.name)
         self._unread.append(result)
         if len(self._unread) >= _UNREAD:
             self._read()
 
     def record(self, place: Place, value: Any, source: str, asked: tuple[str, ...] = ()) -> None:
         """Take the values at a place as the user's own records."""
-        kind = place.kind or "value"
-        record = _Record(kind, place.type, source, asked)
+        self._keep(place, value, _Record(place.kind or "value", place.type, source, asked))
+
+    def _lend(self, place: Place, value: Any, skill: str, tool: str) -> None:
+        """Take the values at a place as what a skill's own reading calls may name."""
+        source = f"contract of {skill}: output of {tool}"
+        self._keep(place, value, _Record(place.kind or "value", place.type, source, skill=skill))
+
+    def _keep(self, place: Place, value: Any, record: _Record) -> None:
         for each in picked(value, place.path):
             if isinstance(each, bool) or not isinstance(each, str | int):
                 continue
             if self._record_count >= MAX_RECORDS:
                 return
-            held = self._records[kind, canonical_value(kind, str(each))]
+            held = self._records[record.kind, canonical_value(record.kind, str(each))]
             self._record_count += record not in held
             held[record] = None
 
-    def source(self, place: Place, kind: SinkKind, value: str) -> str | None:
-        """Return what grounds a value, None where nothing does."""
+    def source(self, place: Place, kind: SinkKind, value: str, skill: str = "") -> str | None:
+        """Return what grounds a value, None where nothing does.
+
+        Args:
+            place: The sink.
+            kind: What it names.
+            value: The value.
+            skill: The skill whose own reading call it is; empty for any other call.
+        """
         for text, source in self._texts.items():
             if occurs(kind, value, text):
                 return source
         for record in self._records.get((kind, canonical_value(kind, value)), ()):
-            if record.type in {"", place.type} and all(map(self._is_said, record.asked)):
+            if record.type not in {"", place.type} or record.skill not in {"", skill}:
+                continue
+            if all(map(self._is_said, record.asked)):
                 return record.source
         return None
 
@@ -145,7 +179,12 @@ class Destination:
 
 
 def destinations(
-    tool: ToolMeta, input: Mapping[str, Any], grounds: Grounds, *, inside: bool = False
+    tool: ToolMeta,
+    input: Mapping[str, Any],
+    grounds: Grounds,
+    *,
+    inside: bool = False,
+    skill: str = "",
 ) -> Iterator[Destination]:
     """Yield each destination of a call.
 
@@ -154,19 +193,26 @@ def destinations(
         input: The validated input.
         grounds: What the run may take them from.
         inside: Whether the call stays within the run's own folders, so that paths are none.
+        skill: The skill whose own call it is, where its contract grounds what it reads.
     """
+    reader = "" if tool.side_effects or tool.risk == "unsafe" else skill
     for place in map(place_of, tool.sinks):
         kind = place.kind or _kind_by_effect(tool, place.argument)
         if kind == "path" and inside:
             continue
         for value in leaves(list(picked(input, place.path))):
-            source = grounds.source(place, kind, value)
+            source = grounds.source(place, kind, value, reader)
             tainted = source is None and grounds.is_tainted(kind, value)
             yield Destination(place.argument, kind, value, source, tainted)
 
 
 def weigh_sinks(
-    tool: ToolMeta, input: Mapping[str, Any], grounds: Grounds, *, inside: bool = False
+    tool: ToolMeta,
+    input: Mapping[str, Any],
+    grounds: Grounds,
+    *,
+    inside: bool = False,
+    skill: str = "",
 ) -> tuple[CheckResult, ...]:
     """Return what a call's destinations say: nothing where all are grounded, else ask.
 
@@ -174,7 +220,7 @@ def weigh_sinks(
     say yes to it.
     """
     found: dict[CheckResult, None] = {}
-    for each in destinations(tool, input, grounds, inside=inside):
+    for each in destinations(tool, input, grounds, inside=inside, skill=skill):
         if each.source is not None:
             continue
         if each.tainted and tool.risk == "unsafe":

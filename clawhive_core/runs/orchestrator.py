@@ -19,6 +19,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
@@ -49,6 +50,8 @@ class RunRequest:
     """What the loop's system prompt says beside its own words: the skills."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
+    grounds: SkillGrounds | None = None
+    """What the skill of its task reads on from."""
 
     @property
     def is_session(self) -> bool:
@@ -161,7 +164,13 @@ class Orchestrator:
             self._event(request, "plan.made", {"plan": plan.to_dict()}, "succeeded")
         )
         runner = PlanRunner(
-            self.door, self.journal, request.scope, request.principal, request.task, plan
+            self.door,
+            self.journal,
+            request.scope,
+            request.principal,
+            request.task,
+            plan,
+            grounds=request.grounds,
         )
         await runner.execute()
         if runner.waits:
