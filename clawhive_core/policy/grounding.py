@@ -9,13 +9,14 @@ more words never un-ground anything, and the order in which they come changes no
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from clawhive_core.model.canonical import preview
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
-from clawhive_core.model.tools import ToolMeta, ToolResult
+from clawhive_core.model.tools import Risk, ToolMeta, ToolResult
 from clawhive_core.policy.occurrence import canonical_value, occurs
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.check import CheckResult
@@ -45,6 +46,14 @@ class _Record:
     """The skill for whose own reading calls alone it counts; empty for every call."""
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The call whose output named a value."""
+
+    tool: str
+    step_id: str
+
+
 class Grounds:
     """What one run may take destinations from; it only grows.
 
@@ -57,9 +66,9 @@ class Grounds:
         self._room = MAX_WORDS
         self._records: defaultdict[tuple[SinkKind, str], dict[_Record, None]] = defaultdict(dict)
         self._record_count = 0
-        self._taint: dict[str, None] = {}
+        self._taint: dict[str, Seen] = {}
         self._taint_room = MAX_TAINT
-        self._unread: list[ToolResult] = []
+        self._unread: list[tuple[Seen, ToolResult]] = []
         for each in words:
             self.say(each)
 
@@ -76,6 +85,7 @@ class Grounds:
         input: Mapping[str, Any],
         result: ToolResult,
         by: SkillGrounds | None = None,
+        step_id: str = "",
     ) -> None:
         """Take what a call came to.
 
@@ -84,6 +94,7 @@ class Grounds:
             input: What it was asked.
             result: What it answered.
             by: What the skill whose own call it was reads on from.
+            step_id: Where it was made.
         """
         if tool.output_trust == "trusted" and not result.is_error:
             self.say((result.structured, result.output), f"output of {tool.name}")
@@ -95,7 +106,7 @@ class Grounds:
         if by is not None and not result.is_error:
             for text in by.of(tool):
                 self._lend(place_of(text), result.value, by.skill_id, tool.name)
-        self._unread.append(result)
+        self._unread.append((Seen(tool.name, step_id), result))
         if len(self._unread) >= _UNREAD:
             self._read()
 
@@ -137,24 +148,31 @@ class Grounds:
                 return record.source
         return None
 
-    def is_tainted(self, kind: SinkKind, value: str) -> bool:
-        """Whether an untrusted output names a value, or may have."""
+    @property
+    def is_full(self) -> bool:
+        """Whether untrusted outputs were more than is kept, so that any value may be theirs."""
         self._read()
-        return self._taint_room < 0 or any(occurs(kind, value, text) for text in self._taint)
+        return self._taint_room < 0
+
+    def seen(self, kind: SinkKind, value: str) -> Seen | None:
+        """Return the untrusted output that named a value first, of those that are kept."""
+        self._read()
+        texts = self._taint.items()
+        return next((seen for text, seen in texts if occurs(kind, value, text)), None)
 
     def _is_said(self, asked: str) -> bool:
         return any(occurs("recipient", asked, text) for text in self._texts)
 
     def _read(self) -> None:
         """Keep the texts of outputs; it waits until a sink needs them."""
-        for result in self._unread:
+        for seen, result in self._unread:
             for text in islice(leaves((result.structured, result.output)), _MAX_LEAVES):
                 if text in self._taint:
                     continue
                 self._taint_room -= len(text)
                 if self._taint_room < 0:
                     break
-                self._taint[text] = None
+                self._taint[text] = seen
         self._unread.clear()
 
 
@@ -175,7 +193,21 @@ class Destination:
     source: str | None
     """None where nothing grounds it."""
     tainted: bool = False
-    """Whether an untrusted output names it, where nothing grounds it."""
+    """Whether an untrusted output names it, or may have, where nothing grounds it."""
+    seen: Seen | None = None
+    """The output that named it first, where it is tainted and that output is kept."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as what a person is shown of where a value comes from."""
+        seen = self.seen
+        return {
+            "argument": self.argument,
+            "kind": self.kind,
+            "value": preview(self.value),
+            "source": self.source,
+            "tainted": self.tainted,
+            "seen_in": None if seen is None else {"tool": seen.tool, "step_id": seen.step_id},
+        }
 
 
 def destinations(
@@ -202,32 +234,30 @@ def destinations(
             continue
         for value in leaves(list(picked(input, place.path))):
             source = grounds.source(place, kind, value, reader)
-            tainted = source is None and grounds.is_tainted(kind, value)
-            yield Destination(place.argument, kind, value, source, tainted)
+            seen = None if source is not None else grounds.seen(kind, value)
+            tainted = source is None and (seen is not None or grounds.is_full)
+            yield Destination(place.argument, kind, value, source, tainted, seen)
 
 
-def weigh_sinks(
-    tool: ToolMeta,
-    input: Mapping[str, Any],
-    grounds: Grounds,
-    *,
-    inside: bool = False,
-    skill: str = "",
-) -> tuple[CheckResult, ...]:
+def weigh_sinks(found: Iterable[Destination], risk: Risk) -> tuple[CheckResult, ...]:
     """Return what a call's destinations say: nothing where all are grounded, else ask.
 
     An unsafe tool is denied a destination that an untrusted output names; a person in a hurry would
     say yes to it.
+
+    Args:
+        found: The destinations.
+        risk: The tool's.
     """
-    found: dict[CheckResult, None] = {}
-    for each in destinations(tool, input, grounds, inside=inside, skill=skill):
+    results: dict[CheckResult, None] = {}
+    for each in found:
         if each.source is not None:
             continue
-        if each.tainted and tool.risk == "unsafe":
-            found[CheckResult("deny", f"tainted.{each.argument}")] = None
+        if each.tainted and risk == "unsafe":
+            results[CheckResult("deny", f"tainted.{each.argument}")] = None
         else:
-            found[CheckResult("ask", f"sink.{each.argument}")] = None
-    return tuple(found)
+            results[CheckResult("ask", f"sink.{each.argument}")] = None
+    return tuple(results)
 
 
 def _kind_by_effect(tool: ToolMeta, argument: str) -> SinkKind:

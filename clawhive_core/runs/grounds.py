@@ -41,7 +41,10 @@ def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
     calls: dict[str | None, RecordedCall] = {}
     for stored in record.log.events(run_id=record.run_id):
         if stored.event.kind in CALL_KINDS:
-            calls.setdefault(stored.event.step_id, RecordedCall(stored)).take(stored)
+            step = stored.event.step_id
+            call = calls.pop(step, None) or RecordedCall(stored)
+            call.take(stored)
+            calls[step] = call  # last where it ended last: what it returned was known since then
     for call in calls.values():
         _remember(grounds, call, record, catalog)
 
@@ -59,7 +62,7 @@ def _remember(grounds: Grounds, call: RecordedCall, record: Record, catalog: Cat
     by = _lent(meta, asked.get("grounds"))
     if meta.contract_hash != asked["contract_hash"]:
         meta, by = replace(meta, records=(), output_trust="untrusted"), None
-    grounds.learn(meta, given, outcome, by)
+    grounds.learn(meta, given, outcome, by, str(call.first.event.step_id))
 
 
 def _lent(meta: ToolMeta, row: Mapping[str, Any] | None) -> SkillGrounds | None:

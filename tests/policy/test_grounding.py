@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from clawhive_core.model.sinks import place_of
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy import grounding
-from clawhive_core.policy.grounding import Grounds, weigh_sinks
+from clawhive_core.policy.grounding import Grounds, destinations, weigh_sinks
 from clawhive_core.policy.occurrence import occurs
 
 
@@ -21,7 +21,8 @@ FIND = meta("cal.find", records=("*/id:selector.event", "*/people/*:recipient.ev
 
 
 def verdicts(tool, input, grounds, **more):
-    return [f"{each.verdict}:{each.rule}" for each in weigh_sinks(tool, input, grounds, **more)]
+    found = destinations(tool, input, grounds, **more)
+    return [f"{each.verdict}:{each.rule}" for each in weigh_sinks(found, tool.risk)]
 
 
 def result(value, output=""):
@@ -181,7 +182,7 @@ def grounded(facts):
         else:
             tool, asked, value = fact
             grounds.learn(tool, asked, result(value))
-    return [weigh_sinks(tool, asked, grounds) == () for tool, asked in ASKED]
+    return [verdicts(tool, asked, grounds) == [] for tool, asked in ASKED]
 
 
 @given(st.lists(WORDS | OUTPUTS, max_size=6), st.lists(OUTPUTS, max_size=4))
