@@ -78,11 +78,11 @@ class Project:
         self.web = web()
         self.env = {"HOME": str(root.parent), "XDG_CONFIG_HOME": str(root.parent / "config")}
 
-    def write(self, grounds=GROUNDS, steps=PAGES, *, trusted=True):
+    def write(self, grounds=GROUNDS, steps=PAGES, handler=HANDLER, *, trusted=True):
         folder = self.root / "skills" / "find"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "clawhive.yaml").write_text(SKILL % (grounds, steps), "utf-8")
-        (folder / "handlers.py").write_text(HANDLER, "utf-8")
+        (folder / "handlers.py").write_text(handler, "utf-8")
         if trusted:
             from clawhive_core.config.opening import open_config
             from clawhive_core.skills.load import load_skills
