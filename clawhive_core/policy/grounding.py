@@ -17,7 +17,7 @@ from typing import Any
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import Risk, ToolMeta, ToolResult
-from clawhive_core.policy.occurrence import canonical_value, occurs
+from clawhive_core.policy.occurrence import bare, canonical_value, may_name, occurs
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.check import CheckResult
 
@@ -28,6 +28,9 @@ MAX_TAINT = 4 * 1024 * 1024
 """Characters of untrusted output that a run keeps; beyond it every value may come from there."""
 _MAX_LEAVES = 100_000
 _UNREAD = 64
+_MAX_ASKED = 100
+_TOO_MUCH = ("",)
+"""What nobody says."""
 
 WORDS = "the user's words"
 CONTRACT = "the task's contract"
@@ -54,6 +57,17 @@ class Seen:
     step_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Taint:
+    """A text of an untrusted output."""
+
+    text: str
+    bare: str
+    named: tuple[str, ...]
+    """What its call asked for by name; empty where it asked for nothing, or for no document."""
+    seen: Seen
+
+
 class Grounds:
     """What one run may take destinations from; it only grows.
 
@@ -66,9 +80,9 @@ class Grounds:
         self._room = MAX_WORDS
         self._records: defaultdict[tuple[SinkKind, str], dict[_Record, None]] = defaultdict(dict)
         self._record_count = 0
-        self._taint: dict[str, Seen] = {}
+        self._taint: dict[tuple[str, tuple[str, ...]], _Taint] = {}
         self._taint_room = MAX_TAINT
-        self._unread: list[tuple[Seen, ToolResult]] = []
+        self._unread: list[tuple[Seen, tuple[str, ...], ToolResult]] = []
         for each in words:
             self.say(each)
 
@@ -99,14 +113,15 @@ class Grounds:
         if tool.output_trust == "trusted" and not result.is_error:
             self.say((result.structured, result.output), f"output of {tool.name}")
             return
+        asked = () if tool.side_effects else _asked(input)
         if tool.records and not result.is_error:
-            asked = () if tool.side_effects else tuple(islice(leaves_of_values(input), 100))
             for text in tool.records:
                 self.record(place_of(text), result.value, f"records of {tool.name}", asked)
         if by is not None and not result.is_error:
             for text in by.of(tool):
                 self._lend(place_of(text), result.value, by.skill_id, tool.name)
-        self._unread.append((Seen(tool.name, step_id), result))
+        named = asked if tool.output_trust == "named" else ()
+        self._unread.append((Seen(tool.name, step_id), named, result))
         if len(self._unread) >= _UNREAD:
             self._read()
 
@@ -157,30 +172,44 @@ class Grounds:
     def seen(self, kind: SinkKind, value: str) -> Seen | None:
         """Return the untrusted output that named a value first, of those that are kept."""
         self._read()
-        texts = self._taint.items()
-        return next((seen for text, seen in texts if occurs(kind, value, text)), None)
+        return next((each.seen for each in self._naming(kind, value)), None)
+
+    def is_named(self, kind: SinkKind, value: str) -> bool:
+        """Whether each untrusted output that names a value is one that the user asked for by name.
+
+        Such are outputs of tools whose `output_trust` is `named`, where the user's words name all
+        that the call asked for.
+        """
+        if self.is_full:
+            return False
+        found = self._naming(kind, value)
+        return all(each.named and all(map(self._is_said, each.named)) for each in found)
+
+    def _naming(self, kind: SinkKind, value: str) -> Iterator[_Taint]:
+        taint = self._taint.values()
+        return (each for each in taint if may_name(kind, value, each.text, each.bare))
 
     def _is_said(self, asked: str) -> bool:
         return any(occurs("recipient", asked, text) for text in self._texts)
 
     def _read(self) -> None:
         """Keep the texts of outputs; it waits until a sink needs them."""
-        for seen, result in self._unread:
+        for seen, named, result in self._unread:
             for text in islice(leaves((result.structured, result.output)), _MAX_LEAVES):
-                if text in self._taint:
+                if (text, named) in self._taint:
                     continue
                 self._taint_room -= len(text)
                 if self._taint_room < 0:
                     break
-                self._taint[text] = seen
+                self._taint[text, named] = _Taint(text, bare(text), named, seen)
         self._unread.clear()
 
 
-def leaves_of_values(input: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts that a call asks for; numbers and switches choose nothing."""
-    for value in input.values():
-        if not isinstance(value, int | float):
-            yield from leaves(value)
+def _asked(input: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts that a call asks for; numbers and switches choose nothing."""
+    values = (value for value in input.values() if not isinstance(value, int | float))
+    texts = tuple(islice((text for value in values for text in leaves(value)), _MAX_ASKED + 1))
+    return texts if len(texts) <= _MAX_ASKED else _TOO_MUCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +225,8 @@ class Destination:
     """Whether an untrusted output names it, or may have, where nothing grounds it."""
     seen: Seen | None = None
     """The output that named it first, where it is tainted and that output is kept."""
+    strict: bool = False
+    """Whether its sink is, and an output that the user did not ask for by name names it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as what a person is shown of where a value comes from."""
@@ -236,14 +267,15 @@ def destinations(
             source = grounds.source(place, kind, value, reader)
             seen = None if source is not None else grounds.seen(kind, value)
             tainted = source is None and (seen is not None or grounds.is_full)
-            yield Destination(place.argument, kind, value, source, tainted, seen)
+            strict = place.strict and tainted and not grounds.is_named(kind, value)
+            yield Destination(place.argument, kind, value, source, tainted, seen, strict)
 
 
 def weigh_sinks(found: Iterable[Destination], risk: Risk) -> tuple[CheckResult, ...]:
     """Return what a call's destinations say: nothing where all are grounded, else ask.
 
-    An unsafe tool is denied a destination that an untrusted output names; a person in a hurry would
-    say yes to it.
+    An unsafe tool, and a strict sink of any, is denied a destination that an untrusted output
+    names; a person in a hurry would say yes to it.
 
     Args:
         found: The destinations.
@@ -253,7 +285,7 @@ def weigh_sinks(found: Iterable[Destination], risk: Risk) -> tuple[CheckResult, 
     for each in found:
         if each.source is not None:
             continue
-        if each.tainted and risk == "unsafe":
+        if each.strict or (each.tainted and risk == "unsafe"):
             results[CheckResult("deny", f"tainted.{each.argument}")] = None
         else:
             results[CheckResult("ask", f"sink.{each.argument}")] = None

@@ -47,9 +47,9 @@ def _place(document: Document, path: KeyPath, value: object) -> str:
     declared = text(document, path, value)
     fix = f"write PLACE:KIND with one of {', '.join(KINDS)}, such as items/*/url:url"
     try:
-        kind = place_of(declared).kind
+        place = place_of(declared)
     except ValueError as error:
         raise document.fail(path, str(error), fix) from error
-    if kind not in KINDS:
+    if place.kind not in KINDS or place.strict:
         raise document.fail(path, f"`{declared}` says nothing that a contract may ground", fix)
     return declared
