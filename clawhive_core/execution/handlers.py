@@ -136,7 +136,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         risk=facts.risk or risk_of(declared),
         effects=facts.effects,
         sinks=facts.sinks,
-        records=facts.records,
+        records=facts.records if skill.trusted else (),  # a promise, of somebody vouched for
         requires_confirm=facts.requires_confirm,
         side_effects=facts.side_effects,
         idempotent=facts.idempotent,

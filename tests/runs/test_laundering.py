@@ -127,3 +127,19 @@ async def test_a_skills_handler_launders_nothing(tmp_path, monkeypatch, way):
         (destination,) = hive.approvals.find("last").destinations
         assert (destination["value"], destination["source"]) == (url, None)
         assert destination["seen_in"]["tool"] == "web.search"
+
+
+@pytest.mark.parametrize(("trusted", "status"), [(True, "succeeded"), (False, "waiting_approval")])
+async def test_only_a_trusted_skill_has_records(tmp_path, monkeypatch, trusted, status):
+    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
+    root = tmp_path / "project"
+    root.mkdir()
+    project = Project(root)
+    url = "https://mine.example/x"
+    answer = f"async def ask(input, ctx):\n    return {{'page': '{url}'}}\n"
+    project.write(handler=answer, trusted=trusted)
+    model = ScriptedModel([calling("find.ask", {}), calling("web.post", {"url": url}), "done"])
+    rights = {"policy.allow": ["net.http:**", "tool.call:**"]}
+    async with project.hive(model, **rights) as hive:
+        run = await hive.run("look it up", options=RunOptions(model="scripted:x"))
+        assert run["status"] == status

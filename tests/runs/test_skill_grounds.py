@@ -25,7 +25,10 @@ id: find
 version: 1.0.0
 permissions: ["net.http:**"]
 requires: {tools: [web.search, web.fetch, web.post, web.crawl, web.wipe]}
-exports: {api_version: "1.0", tools: [{name: ask, capability_level: L0, risk: safe}]}
+exports:
+  api_version: "1.0"
+  tools:
+    - {name: ask, capability_level: L0, risk: safe, records: ['page:url']}
 %s
 tasks:
   report:
