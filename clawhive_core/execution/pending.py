@@ -182,6 +182,8 @@ class PendingCall:
         }
         if self.asked_input is not None:
             facts["asked_input"] = Blob(self.asked_input)
+        if (lent := self._lent()) is not None:
+            facts["grounds"] = lent
         return facts
 
     def _is_plain(self) -> bool:
@@ -190,6 +192,13 @@ class PendingCall:
         given: tuple[Any, ...] = (call.id, call.name, call.catalog_revision, scope.label)
         own = () if meta is None else (meta.capability_level, meta.risk)
         return not self.checked and _PLAIN.issuperset(map(type, (*given, *own)))
+
+    def _lent(self) -> dict[str, Any] | None:
+        """Return what the contract of the skill whose own call it is grounds of its output."""
+        meta, grounds = self.meta, self.scope.grounds
+        if meta is None or grounds is None or not grounds.of(meta):
+            return None
+        return grounds.to_dict(meta)
 
     def _granted(self) -> tuple[tuple[str, str], ...]:
         """Return what allowed each capability: a grant, or the approval of this very call."""

@@ -19,6 +19,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults, Compaction
@@ -62,6 +63,8 @@ class RunRequest:
     """`run_id` and `mode`, where this run repeats another one."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
+    grounds: SkillGrounds | None = None
+    """What the skill of its task reads on from."""
 
     @property
     def is_session(self) -> bool:
@@ -183,7 +186,13 @@ class Orchestrator:
             self._event(request, "plan.made", {"plan": plan.to_dict()}, "succeeded")
         )
         runner = PlanRunner(
-            self.door, self.journal, request.scope, request.principal, request.task, plan
+            self.door,
+            self.journal,
+            request.scope,
+            request.principal,
+            request.task,
+            plan,
+            grounds=request.grounds,
         )
         await runner.execute()
         if runner.waits:

@@ -26,6 +26,7 @@ from clawhive_core.policy.boundary import within
 from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import agent_of, allow_list, budget_limits
@@ -149,6 +150,7 @@ class RequestMaker:
             skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
             title=full_name,
             task_type=task_type.to_dict(),
+            grounds=skill_grounds(skill),
         )
 
     def assemble(
@@ -282,9 +284,10 @@ class RequestMaker:
         event, body = record.start.event, record.start.event.body
         row = body["task"]
         task = Task(row["task_id"], row["task_type"], record.full(row["input"]), row["prompt"])
-        task_type = None
+        task_type = grounds = None
         if task.task_type is not None:
-            task_type = self._todays(task.task_type, record.run_id).to_dict()
+            skill, found = self._todays(task.task_type, record.run_id)
+            task_type, grounds = found.to_dict(), skill_grounds(skill)
         scope = RunScope(
             trace_id=str(event.trace_id),
             task_id=task.task_id,
@@ -315,11 +318,12 @@ class RequestMaker:
             title=body["title"],
             instructions=record.full(body.get("instructions", "")),
             words=record.full(body.get("words")),
+            grounds=grounds,
         )
 
-    def _todays(self, name: str, run_id: str) -> TaskType:
+    def _todays(self, name: str, run_id: str) -> tuple[Skill, TaskType]:
         try:
-            return find_task_type(self.skills, name)[2]
+            return find_task_type(self.skills, name)[1:]
         except UnknownTaskType as error:
             raise NotReplayable(
                 f"the run's task type `{name}` is not there any more",

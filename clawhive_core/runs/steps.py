@@ -18,6 +18,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.references import resolve, steps_named_in
 from clawhive_core.runs.side_by_side import side_by_side
@@ -61,6 +62,8 @@ class PlanRunner:
     plan: Plan
     parallel: int = PARALLEL_STEPS
     """How many steps run at the same time."""
+    grounds: SkillGrounds | None = None
+    """What the skill of the plan's task reads on from."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
     _needs: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
     _shown: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -143,6 +146,7 @@ class PlanRunner:
             f"{self.run.run_id}/{step.name}{suffix}",
             label=step.name,
             ordinal=ordinal,
+            grounds=self.grounds,
             planned=f"{self.run.run_id}/{step.name}",
         )
         arguments = resolve(step.input, values)

@@ -15,6 +15,7 @@ from clawhive_core.errors import CapabilityError
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
 from clawhive_core.skills.document import MAX_BYTES, Document
 from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.grounds import read_grounds, uncalled
 from clawhive_core.skills.place import InvalidSkill
 from clawhive_core.skills.skill import Exports, Requires, Skill, TaskType
 from clawhive_core.skills.task_type import read_task
@@ -27,7 +28,7 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _KNOWN = (
     *("id", "skill_name", "name", "description", "version", "license", "metadata"),
-    *("exports", "imports", "requires", "required_tools", "permissions", "tasks"),
+    *("exports", "imports", "requires", "required_tools", "permissions", "tasks", "grounds"),
     *("external_tools", "risk_policy", "allowed_run_types"),
 )
 _VARIABLES = {"workspace": "/workspace", "run": "/run", "home": "/home"}
@@ -82,8 +83,10 @@ class ContractReader:
             imports=self._try(lambda: read_imports(fields), ()),
             requires=self._try(lambda: read_requires(fields), Requires()),
             tasks=self._tasks(),
+            grounds=self._try(lambda: read_grounds(fields), {}),
         )
         self._check_version(declared)
+        self.findings.extend(uncalled(declared, fields))
         return declared
 
     def _try(self, read: Callable[[], T], default: T) -> T:
