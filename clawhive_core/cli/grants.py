@@ -75,14 +75,14 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
-    """List the rights that people gave and that stand."""
+    """List the rights that people gave and that stand, and what steps have that go on."""
     from clawhive_core.policy.grants import is_given
 
     with _book(settings) as (book, _, _):
         standing = book.standing(datetime.now(UTC))
         if (problem := book.problem) is not None:
             note(f"note: {problem}")
-    grants = [each for each in standing if everything or is_given(each)]
+    grants = [each for each in standing if everything or is_given(each) or each["scope"] == "step"]
     if as_json:
         print_json({"schema": "grants/1", "grants": grants})
         return
@@ -209,4 +209,7 @@ def _extent(grant: Mapping[str, Any]) -> str:
     if grant["scope"] == "persistent":
         return "always"
     name = grant["scope_id"]
+    if grant["scope"] == "step":
+        run, _, step = name.partition("/")
+        return f"step {step} of {short(run)}"
     return f"{grant['scope']} {short(name) if grant['scope'] == 'task' else name}"

@@ -29,7 +29,6 @@ from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxProvider
-from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
@@ -48,9 +47,9 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.answers import Edited
-from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
+from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
@@ -237,19 +236,25 @@ class Hive:
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
         return SkillReport.of(check)
 
-    def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
-        """Return the rules that a run started now would have; nothing is recorded."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        return in_force(request.principal, request.scope.rules)
+    def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
+        """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
+        return Situation(options or RunOptions(), task).rules(self._requests)
 
     async def explain(
-        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
+        self,
+        name: str,
+        input: Mapping[str, Any],
+        options: RunOptions | None = None,
+        *,
+        task: str | None = None,
+        step: str | None = None,
     ) -> dict[str, Any]:
-        """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
-        call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.executor)
+        """Say what would be decided about a call in a run, and why; nothing is done.
+
+        With `task` it is a run of that task type, with `step` a call in that step of it.
+        """
+        scope = Situation(options or RunOptions(), task, step).scope(self._requests)
+        return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
         """Run today's planner, loop and orchestrator on a run's recorded answers.

@@ -49,20 +49,27 @@ def _part(text: str, rules: Rules, input: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def in_force(principal: Principal, rules: Rules) -> dict[str, Any]:
+def in_force(
+    principal: Principal, rules: Rules, of_steps: Sequence[CapabilityGrant] = ()
+) -> dict[str, Any]:
     """Return every rule with its pattern, what it says and who gave it; and protected names.
 
     The protected names are those that no grant opens to a tool, or only one of exactly that name.
+
+    Args:
+        principal: Who acts.
+        rules: What counts for the whole run.
+        of_steps: What its steps get when they start.
     """
     return {
         "principal": str(principal),
-        "rules": [*_granted(rules), *_stored(rules)],
+        "rules": [*_granted(rules.grants), *_granted(of_steps), *_stored(rules)],
         "protected": list(as_rules()),
     }
 
 
-def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
-    for grant in rules.grants:
+def _granted(grants: Sequence[CapabilityGrant]) -> Iterator[dict[str, Any]]:
+    for grant in grants:
         yield {
             "pattern": grant.capability,
             "mode": grant.mode,
@@ -71,6 +78,7 @@ def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
             "grant_id": grant.parent_grant,
             "uses": grant.uses,
             "delegate": _face(grant),
+            "step": grant.scope_id.rpartition("/")[2] if grant.scope == "step" else None,
         }
 
 
@@ -85,6 +93,7 @@ def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
                 "grant_id": None,
                 "uses": None,
                 "delegate": pattern,
+                "step": None,
             }
 
 

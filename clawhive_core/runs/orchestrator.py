@@ -20,6 +20,7 @@ from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.runs.elevation import Declared
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
@@ -47,6 +48,8 @@ class RunRequest:
     title: str = ""
     instructions: str = ""
     """What the loop's system prompt says beside its own words: the skills."""
+    declared: Declared | None = None
+    """What the skill of the task type says of rights; None where a skill has no part in it."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
 
@@ -161,7 +164,13 @@ class Orchestrator:
             self._event(request, "plan.made", {"plan": plan.to_dict()}, "succeeded")
         )
         runner = PlanRunner(
-            self.door, self.journal, request.scope, request.principal, request.task, plan
+            self.door,
+            self.journal,
+            request.scope,
+            request.principal,
+            request.task,
+            plan,
+            request.declared,
         )
         await runner.execute()
         if runner.waits:

@@ -91,9 +91,13 @@ def test_the_tutorials_test_passes(terminal, tmp_path):
 def test_a_right_is_given_as_the_page_says(terminal):
     page = "docs/how-to/give-a-right.md"
     file = terminal.project / "clawhive.toml"
+    skill = terminal.project / "skills" / "notes" / "clawhive.yaml"
+    skill.parent.mkdir(parents=True)
     for each in blocks(page):
         if each.language == "toml":
             file.write_text(each.text, "utf-8")
+        elif each.language == "yaml":
+            skill.write_text(each.text, "utf-8")
         elif each.language == "console":
             terminal.run(each)
 
