@@ -1,4 +1,4 @@
-"""`clawhive policy`: which rules are in force, and why a call would be decided as it is."""
+"""`clawhive policy`: which rules are in force, why a call is decided so, and whether it should."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import click
 
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_json, short, table
+from clawhive_core.cli.policy_test import command as test
 from clawhive_core.cli.settings import Settings, run_async
 
 
 @click.group(epilog="Example: clawhive policy show")
 def command() -> None:
-    """Show the rules in force, and explain a decision. Nothing is executed."""
+    """Show the rules in force, explain a decision, test a table. Nothing is executed."""
+
+
+command.add_command(test)
 
 
 def _situation(command: Any) -> Any:

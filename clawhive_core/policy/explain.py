@@ -42,6 +42,7 @@ def _part(text: str, rules: Rules, input: Mapping[str, Any]) -> dict[str, Any]:
         "rule": found.rule,
         "pattern": None if grant is None else grant.capability,
         "issuer": None if grant is None else grant.issuer,
+        "grants": sorted({each.capability for each in rules.covering(capability, input)}),
         "unmet": [
             {"pattern": each.capability, "constraints": list(lacking)}
             for each, lacking in rules.unmet(capability, input)

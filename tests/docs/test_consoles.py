@@ -173,6 +173,15 @@ def test_a_policy_check_is_written_as_the_page_says(terminal):
     names["test_the_check_keeps_the_rules_of_checks"]()
 
 
+@pytest.mark.promise("P-124")
+def test_a_policy_is_held_as_the_page_says(terminal):
+    page = "docs/how-to/policy-in-ci.md"
+    for name, language in (("policy.yaml", "yaml"), ("clawhive.toml", "toml")):
+        terminal.project.joinpath(name).write_text(block(page, language), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+
+
 def test_a_tool_that_calls_tools_is_written_as_the_page_says(terminal):
     page = "docs/how-to/tools-that-call-tools.md"
     new_plugin("press", terminal.project)
