@@ -163,6 +163,25 @@ async def test_what_nobody_vouched_for_a_person_approves(tools, facts):
         assert [each[2:] for each in steps_of(hive)] == [("ask", True), ("ask", True)]
 
 
+async def test_a_right_of_a_step_may_count_uses_and_be_over(tools):
+    tools.add("test.env", lambda given, ctx: "x", effects={"path": "env.read"})
+    once = step("once", "test.env", "${item}", for_each="${input.names}")
+    over = step("over", "test.env", "A", needs=[])
+    async with memory_hive(providers=[tools]) as hive:
+        hive.skills.append(
+            skill(
+                {**once, "permissions": ["env.read:**?uses<=1"]},
+                {**over, "permissions": ["env.read:**?until=2020-01-01T00:00:00Z"]},
+                step("no", "test.env", "A", when="${input.no}", permissions=["env.read:A"]),
+                permissions=("env.read:**",),
+            )
+        )
+        run = await hive.run(task="job", input={"names": ["A", "B"], "no": False})
+        assert statuses(run) == {"once": "failed", "over": "failed", "no": "skipped"}
+        assert tools.calls == [("test.env", {"path": "A"})]
+        assert {name for name, *_ in steps_of(hive)} == {"once", "over"}
+
+
 async def test_without_its_own_permissions_that_call_would_be_denied(tools):
     tools.add("test.env", lambda given, ctx: "x", effects={"path": "env.read"})
     async with memory_hive(providers=[tools]) as hive:
