@@ -29,7 +29,7 @@ class _Node(dict[str, "_Node"]):
         self.rest: _Node | None = None
         self.end: _Node | None = None
         """Where the dimension ends."""
-        self.held: list[Any] = []
+        self.held: Sequence[Any] = ()
 
     def step(self, segment: str) -> _Node:
         """Return the node behind a segment of a pattern, made where it is missing."""
@@ -66,7 +66,7 @@ class PatternIndex(Generic[T]):
                 node = node.step(segment)
             if part[-1:] != (REST,):
                 node = node.closed()
-        node.held.append((pattern, item))
+        node.held = (*node.held, (pattern, item))
         self._all.append((pattern, item))
 
     def covering(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
