@@ -23,13 +23,12 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
-from clawhive_core.execution.core_tools import CoreProvider, CoreTool
+from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxProvider
-from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
@@ -49,9 +48,9 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.answers import Edited
-from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
+from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
@@ -237,17 +236,24 @@ class Hive:
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
         return SkillReport.of(check)
 
-    def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
-        """Return the rules that a run started now would have; nothing is recorded."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        return in_force(request.principal, request.scope.rules, self.catalog.current.meta_of)
+    def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
+        """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
+        return Situation(options or RunOptions(), task).rules(self._requests)
 
     async def explain(
-        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
+        self,
+        name: str,
+        input: Mapping[str, Any],
+        options: RunOptions | None = None,
+        *,
+        task: str | None = None,
+        step: str | None = None,
     ) -> dict[str, Any]:
-        """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
+        """Say what would be decided about a call in a run, and why; nothing is done.
+
+        With `task` it is a run of that task type, with `step` a call in that step of it.
+        """
+        scope = Situation(options or RunOptions(), task, step).scope(self._requests)
         return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(
@@ -330,12 +336,8 @@ class Hive:
             if error.code != "cancelled" or request.is_session:
                 raise
         finally:
-            self._checkpoint(run_id)
-
-    def _checkpoint(self, run_id: str) -> None:
-        problem = checkpoint(self.log, self.config.user_dir, run_id)
-        if problem is not None:
-            self.notes.append(problem)
+            if (problem := checkpoint(self.log, self.config.user_dir, run_id)) is not None:
+                self.notes.append(problem)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
@@ -352,7 +354,8 @@ class Hive:
         broker = sandbox_broker(self.config, self._engines)
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
-        await self.catalog.add(CoreProvider(self._core_tools()))
+        core = (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
+        await self.catalog.add(CoreProvider(core))
         self.tools.open()
         self._hold_skills()
         await self._add_skills()
@@ -360,9 +363,6 @@ class Hive:
 
     def _engines(self) -> Sequence[SandboxEngine]:
         return self._contributed.values("clawhive_sandboxes")
-
-    def _core_tools(self) -> tuple[CoreTool, ...]:
-        return (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""

@@ -23,6 +23,7 @@ from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults, Compaction
+from clawhive_core.runs.elevation import Declared
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
@@ -61,6 +62,8 @@ class RunRequest:
     """What the loop's system prompt says beside its own words: the skills."""
     replays: Mapping[str, str] | None = None
     """`run_id` and `mode`, where this run repeats another one."""
+    declared: Declared | None = None
+    """What the skill of the task type says of rights; None where a skill has no part in it."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
     grounds: SkillGrounds | None = None
@@ -192,6 +195,7 @@ class Orchestrator:
             request.principal,
             request.task,
             plan,
+            request.declared,
             grounds=request.grounds,
         )
         await runner.execute()

@@ -32,6 +32,7 @@ from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
+from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
@@ -73,19 +74,6 @@ class RunOptions:
     or for a session of an agent. Destinations that occur in it are not asked about."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What the skill of a task type says of rights."""
-
-    permissions: Sequence[str] = ()
-    """The most that its tasks may get; nothing is cut where there are none."""
-    counts: bool = False
-    """Whether they are given too: a trusted skill's are."""
-
-
-_UNDECLARED = Declared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +135,29 @@ class RequestMaker:
             task,
             options,
             agent_of(self.config, options.agent),
-            skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
+            skill=self._declared(skill, task_type),
             title=full_name,
             task_type=task_type.to_dict(),
             grounds=skill_grounds(skill),
+        )
+
+    def considered(self, options: RunOptions, task: str | None = None) -> RunRequest:
+        """Return the request of a run that is only thought of, of a task type or of nothing.
+
+        Raises:
+            UnknownTaskType: No loaded skill has it.
+            UsageError: There is no such agent.
+        """
+        agent = agent_of(self.config, options.agent)
+        if task is None:
+            return self.assemble(Task(new_id("task")), options, agent)
+        full_name, skill, task_type = find_task_type(self.skills, task, self.left_out)
+        return self.assemble(
+            Task(new_id("task"), full_name),
+            options,
+            agent,
+            skill=self._declared(skill, task_type),
+            task_type=task_type.to_dict(),
         )
 
     def assemble(
@@ -158,7 +165,7 @@ class RequestMaker:
         task: Task,
         options: RunOptions,
         principal: Principal = DEFAULT_AGENT,
-        skill: Declared = _UNDECLARED,
+        skill: Declared | None = None,
         **more: Any,
     ) -> RunRequest:
         """Return a request with a fresh run, its rights and its artifacts folder.
@@ -175,8 +182,9 @@ class RequestMaker:
         session = options.session or new_id("conv")
         target = Target(task.task_id, str(principal), self._variables(artifacts))
         given = derived(self._counting(session, principal), task.task_id, str(principal))
-        given += target.grants(skill.permissions if skill.counts else (), "skill")
-        grants = self._grants(target, options, skill.permissions, given)
+        declared = replace(skill or Declared(), variables=target.variables)
+        given += target.grants(declared.of_task(), "skill")
+        grants = self._grants(target, options, declared.permissions, given)
         scope = RunScope(
             trace_id=new_id("trace"),
             task_id=task.task_id,
@@ -200,6 +208,7 @@ class RequestMaker:
             budget=budget_limits(self.config, principal),
             grants=tuple(grants),
             words=options.words,
+            declared=declared if skill else None,
             **more,
         )
 
@@ -215,7 +224,9 @@ class RequestMaker:
         rights = self._book().of_task(run.task_id, present)
         rights += self._book().of_steps(run.run_id, present)
         since = self._counting(run.conversation_id, request.principal)
-        rights += within(since, self._permitted(request), self._variables(run.artifacts))
+        variables = self._variables(run.artifacts)
+        declared = replace(self._permitted(request), variables=variables, over=record.over)
+        rights += within(since, declared.permissions, variables)
         rules = self._rules(rights, run.artifacts)
         grounds = grounds_of(request.task, request.task_type, request.words)
         remember(grounds, record, self.catalog.current)
@@ -226,21 +237,22 @@ class RequestMaker:
             grounds=grounds,
             **self._surroundings(options),
         )
-        return replace(request, scope=scope)
+        return replace(request, scope=scope, declared=declared)
 
     def _rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
         denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
         return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
 
-    def _permitted(self, request: RunRequest) -> Sequence[str]:
-        """Return what the skill of a request's task type permits today."""
+    def _permitted(self, request: RunRequest) -> Declared:
+        """Return what the skill of a request's task type says of rights today."""
         if request.task.task_type is None:
-            return ()
+            return Declared()
         _, skill, task_type = find_task_type(self.skills, request.task.task_type)
-        return self._permissions(skill, task_type)
+        return self._declared(skill, task_type)
 
-    def _permissions(self, skill: Skill, task_type: TaskType) -> tuple[str, ...]:
-        return permissions_of(skill, task_type, self.skills)
+    def _declared(self, skill: Skill, task_type: TaskType) -> Declared:
+        permissions = permissions_of(skill, task_type, self.skills)
+        return Declared(permissions, skill.trusted, stated_by(task_type.steps))
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
