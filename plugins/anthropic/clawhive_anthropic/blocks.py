@@ -12,6 +12,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from clawhive_anthropic.failures import unreadable
+from clawhive_anthropic.json_values import well_formed, word
 from clawhive_core import (
     ContentBlock,
     MediaBlock,
@@ -57,7 +58,7 @@ def read_block(value: Any, table: WireTable[Value], taken: set[str]) -> ContentB
         case "thinking":
             own = {"type": "thinking", **_rest(block, "thinking", "signature")}
             return ThinkingBlock(
-                _text(block, "thinking"), block.get("signature"), native={NAME: own}
+                _text(block, "thinking"), word(block.get("signature")), native={NAME: own}
             )
         case "redacted_thinking":
             return ThinkingBlock("", redacted=True, native={NAME: block})
@@ -97,7 +98,7 @@ def _arguments(given: Any) -> tuple[Value, str | None]:
         value: Any = json.loads(given.strip() or "{}", parse_constant=_refuse)
     except (ValueError, RecursionError):
         return {}, given
-    return (cast("Value", value), None) if isinstance(value, dict) else ({}, given)
+    return (well_formed(value), None) if isinstance(value, dict) else ({}, given)
 
 
 def _refuse(constant: str) -> None:

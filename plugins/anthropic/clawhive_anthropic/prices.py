@@ -25,7 +25,7 @@ def read_usage(model: str | None, value: Any) -> Usage:
     usage = cast("dict[str, Any]", value)
     total = _part(model, usage)
     for each in _iterations(usage):
-        if each.get("type") in _COUNTED_APART:
+        if str(each.get("type")) in _COUNTED_APART:
             part = _part(str(each.get("model") or model), each)
             known = total.cost is not None and part.cost is not None
             total = total + part if known else _without_cost(total + part)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from clawhive_anthropic.blocks import CONTAINER, NAME, Value, read_block
 from clawhive_anthropic.failures import unreadable
+from clawhive_anthropic.json_values import well_formed, word
 from clawhive_anthropic.prices import read_usage
 from clawhive_core import ContentBlock, LlmResponse, ProviderBlock, StopReason, ToolCall, WireTable
 
@@ -27,7 +28,7 @@ def read_response(value: Any, table: WireTable[Value]) -> LlmResponse:
     Raises:
         ModelError: `invalid_response`: it is no message of the API.
     """
-    message = cast("Value", value) if isinstance(value, dict) else {}
+    message: Value = well_formed(value) if isinstance(value, dict) else {}
     content = message.get("content")
     if not isinstance(content, list):
         raise unreadable("it has no content")
@@ -48,19 +49,19 @@ def response_of(message: Value, blocks: Sequence[ContentBlock]) -> LlmResponse:
 
     Calls of an answer that ends in a refusal are left out: the API takes the turn back.
     """
-    raw = message.get("stop_reason")
-    stop = _STOPS.get(str(raw), "other")
+    raw = word(message.get("stop_reason"))
+    stop = _STOPS.get(raw or "", "other")
     if stop == "refusal":
         blocks = [block for block in blocks if not isinstance(block, ToolCall)]
     elif stop != "max_tokens" and any(isinstance(block, ToolCall) for block in blocks):
         stop = "tool_use"
-    model = message.get("model")
+    model = word(message.get("model"))
     return LlmResponse(
         (*blocks, *_container(message)),
         stop,
         read_usage(model, message.get("usage")),
         model=model,
-        response_id=message.get("id"),
+        response_id=word(message.get("id")),
         raw_stop_reason=raw,
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from clawhive_anthropic.blocks import Value, read_block
 from clawhive_anthropic.failures import unreadable
+from clawhive_anthropic.json_values import well_formed, word
 from clawhive_anthropic.response import response_of, was_cut
 from clawhive_core import ContentBlock, StreamEvent, ToolCall, WireTable
 
@@ -30,7 +31,7 @@ class _Part:
 
     def add(self, delta: Value) -> None:
         """Take a delta; one that is not known sets fields as it names them."""
-        kind = delta.get("type")
+        kind = word(delta.get("type")) or ""
         if kind in _JOINED:
             name = _JOINED[kind]
             piece = delta.get(name)
@@ -80,7 +81,7 @@ class Reading:
         Raises:
             ModelError: `invalid_response`: it does not fit the ones before.
         """
-        event = cast("Value", value) if isinstance(value, dict) else {}
+        event: Value = well_formed(value) if isinstance(value, dict) else {}
         match event.get("type"):
             case "message_start":
                 self._message = _table(event, "message") | {"content": None}
@@ -95,7 +96,7 @@ class Reading:
             case "message_stop":
                 self._ended = True
             case _:
-                pass
+                pass  # pings, and what later versions of the API may tell
         yield from self._news()
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -122,6 +123,8 @@ class Reading:
         if before is not None:
             self._stop(before)
         self._settle()
+        if word(block.get("type")) is None:
+            raise unreadable("a content block has no type")
         part = _Part(block)
         for name in _TOLD:
             if isinstance(block.get(name), str):
@@ -172,7 +175,7 @@ class Reading:
         """Yield what is not told yet, up to the first block that still grows."""
         while self._told < len(self._parts):
             part = self._parts[self._told]
-            kind = _TOLD.get(part.value.get("type", ""))
+            kind = _TOLD.get(part.value["type"])
             if kind is not None:
                 pieces = part.pieces.get(kind, [])
                 yield from (StreamEvent(kind, piece) for piece in pieces[part.told :] if piece)

@@ -398,6 +398,16 @@ async def test_a_streamed_block_is_the_one_that_a_whole_answer_holds(make, wire)
     assert [each.text for each in found if each.kind == "text"] == ["As ", "said"]
 
 
+async def test_half_a_character_is_replaced_so_that_the_log_can_hold_the_answer(make, wire):
+    body = json.dumps(message([{"type": "text", "text": "a\ud83d"}]))
+    whole, _ = await ask(wire, WireAnswer(body.encode()), stream=False)
+    assert whole.text == "a\ufffd"
+    halves = (*said(0, "b\ud83d"), *called(1, ('{"q": "\\ud83d"}',)))
+    found = await told(wire, make, streamed("tool_use", *halves))
+    assert found[-1].response.text == "b\ufffd"
+    assert found[-1].response.tool_calls[0].input == {"q": "\ufffd"}
+
+
 async def test_blocks_whose_pieces_alternate_are_told_in_their_order(make, wire):
     given = (
         start(0, {"type": "text", "text": ""}),
