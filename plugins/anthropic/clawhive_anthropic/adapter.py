@@ -111,8 +111,12 @@ def _load() -> None:
 
 
 def _options(client: AsyncAnthropic, written: Written) -> RequestOptions:
-    headers, query = dict(written.headers), dict(written.query)
-    return {"headers": headers, "params": query, "timeout": client.timeout}
+    return {
+        "headers": dict(written.headers),
+        "params": dict(written.query),
+        "timeout": client.timeout,
+        "follow_redirects": False,  # the right is for one host, and so is the conversation
+    }
 
 
 async def _streamed(client: AsyncAnthropic, written: Written) -> AsyncStream[object]:

@@ -34,7 +34,7 @@ _OF_MESSAGE = {
 """What the API tells apart by nothing else."""
 
 _MAX_MESSAGE = 1000
-_HTTP_ERROR = 400
+_HTTP_OK = range(200, 300)
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def _of_connection(error: Exception) -> ModelError:
 def _of_status(error: APIStatusError) -> ModelError:
     kind, said = _said(error.body)
     status = error.status_code
-    if status < _HTTP_ERROR:
+    if status in _HTTP_OK:
         status = _STATUS_OF_TYPE.get(kind, 500)
     code = status_code(status)
     if status == _STATUS_OF_TYPE["invalid_request_error"]:
