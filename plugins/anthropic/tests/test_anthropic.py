@@ -815,9 +815,11 @@ async def test_a_run_calls_a_tool_and_sends_its_result_back(make):
         "policy.allow": ["model.call:anthropic/127.0.0.1"],
         "plugins.enabled": ["builtin"],
     }
-    async with WireServer(map(WireAnswer.of, answers)) as server:
-        async with memory_hive(adapters=[make(server.url)], settings=settings) as hive:
-            run = await hive.run("Look", model=f"anthropic:{MODEL}")
+    async with (
+        WireServer(map(WireAnswer.of, answers)) as server,
+        memory_hive(adapters=[make(server.url)], settings=settings) as hive,
+    ):
+        run = await hive.run("Look", model=f"anthropic:{MODEL}")
     assert (run["status"], run["output"]) == ("succeeded", "Grüße.")
     first, second = (request.body for request in server.requests)
     assert first["tools"] == second["tools"]
