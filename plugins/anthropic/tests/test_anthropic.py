@@ -441,7 +441,7 @@ async def test_an_index_that_begins_anew_begins_a_new_block(make, wire):
 
 
 async def test_a_call_is_told_as_soon_as_it_is_whole(make, wire):
-    """The server has sent no more, and waits."""
+    """The connection breaks right behind it."""
     body = events(BEGIN, *called(0, ('{"q": 1}',)))
     async with WireServer([WireAnswer.of(body, stop_after=len(body))]) as server:
         adapter = make(server.url)
