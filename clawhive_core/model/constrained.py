@@ -100,14 +100,12 @@ def _prompt(request: LlmRequest, offered: Sequence[ToolDef]) -> str:
         for tool in offered
     ]
     answer = ', or {"answer": ...} to answer' if _answer_schema(request) is not None else ""
-    return "\n".join(
-        (
-            "You can use the tools below, one at a time. Write one JSON object and nothing else: "
-            f'{{"tool": NAME, "arguments": {{...}}}} to use a tool{answer}. You are then shown '
-            "what the tool gave.",
-            *lines,
-        )
+    task = (
+        "You can use the tools below, one at a time. Write one JSON object and nothing else: "
+        f'{{"tool": NAME, "arguments": {{...}}}} to use a tool{answer}. You are then shown '
+        "what the tool gave."
     )
+    return "\n".join((task, *lines))
 
 
 def _as_text(messages: Sequence[LlmMessage]) -> Iterator[LlmMessage]:

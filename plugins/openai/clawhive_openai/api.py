@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ class Api:
             raise model_failure("invalid_response", "the server answered with no JSON object")
         return answer  # pyright: ignore[reportUnknownVariableType] - a JSON object has text keys
 
-    async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[Mapping[str, Any]]:
+    async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
         """Yield the JSON objects of the server's event stream; leaving it closes the connection.
 
         Raises:

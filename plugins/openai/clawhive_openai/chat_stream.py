@@ -13,8 +13,8 @@ from clawhive_openai.failures import body_failure
 from clawhive_openai.settings import Server
 from clawhive_openai.values import Json, listed, mapping, text
 
-_JOINED = frozenset({"text", "summary", "data", "thinking"})
-"""Fields of reasoning details that come in pieces."""
+_JOINED = frozenset({"text", "summary", "data", "transcript"})
+"""Fields of reasoning details and of audio that come in pieces."""
 
 
 class ChatStream:
@@ -81,7 +81,7 @@ class ChatStream:
             _merge(self._message.setdefault("function_call", {}), legacy)
         sound = mapping(delta.get("audio"))
         if sound:
-            _merge(self._message.setdefault("audio", {}), sound, ("data", "transcript"))
+            _merge(self._message.setdefault("audio", {}), sound, _JOINED)
 
     def _think(self, delta: Json) -> Iterator[StreamEvent]:
         said = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ _TOO_LONG = re.compile(
 
 
 @contextmanager
-def translated(key: str) -> Iterator[None]:
+def translated(key: str) -> Generator[None]:
     """Turn what the SDK raises into ModelErrors in which the key does not occur.
 
     Raises:

@@ -26,8 +26,10 @@ def read_usage(value: Any, model: str, server: Server) -> Usage:
         _first(details, "cache_write_tokens"),
     )
     billed = fields.get("cost")  # OpenRouter says what it took
-    is_number = isinstance(billed, int | float) and not isinstance(billed, bool)
-    cost = float(billed) if is_number else _price(usage, model, server)
+    if isinstance(billed, int | float) and not isinstance(billed, bool):
+        cost = float(billed)
+    else:
+        cost = _price(usage, model, server)
     return Usage(
         usage.input_tokens,
         usage.output_tokens,
