@@ -80,13 +80,24 @@ def _blocks(
         yield TextBlock(refusal, {name: {"refusal": True}})
     if message.get("audio"):
         yield ProviderBlock(name, {"audio": message["audio"]})
-    calls = [mapping(call) for call in listed(message.get("tool_calls"))]
+    calls = _numbered(message)
     for index, call in enumerate(calls):
         yield from _call(call, table, name, cut=cut and index == len(calls) - 1)
     legacy = mapping(message.get("function_call"))
     if legacy and not calls:
         native = {name: {"function_call": legacy}}
         yield from _function(made_id(), legacy, table, native, cut=cut)
+
+
+def _numbered(message: Json) -> list[Json]:
+    """Return a message's calls, each with an id of its own."""
+    calls: list[Json] = []
+    seen = {""}
+    for call in map(mapping, listed(message.get("tool_calls"))):
+        call_id = text(call.get("id"))
+        calls.append({**call, "id": made_id() if call_id in seen else call_id})
+        seen.add(call_id)
+    return calls
 
 
 def _thinking(message: Json, name: str) -> Iterator[ThinkingBlock]:
@@ -128,7 +139,7 @@ def part_text(part: Json) -> str:
 
 
 def _call(call: Json, table: WireTable[Json], name: str, *, cut: bool) -> Iterator[ContentBlock]:
-    call_id = text(call.get("id")) or made_id()
+    call_id = text(call["id"])
     native = {name: {"call": {key: value for key, value in call.items() if key != "index"}}}
     if call.get("type") == "custom":
         custom = mapping(call.get("custom"))

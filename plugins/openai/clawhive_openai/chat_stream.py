@@ -103,7 +103,7 @@ class ChatStream:
             if key[0] is not None and (known.get("index"), known.get("type")) == key:
                 _merge(known, detail, _JOINED)
                 return
-        details.append(dict(detail))
+        details.append({**detail})
 
     def _say(self, content: Any) -> Iterator[StreamEvent]:
         if text(content):
@@ -111,7 +111,7 @@ class ChatStream:
             yield StreamEvent("text", content)
         for part in map(mapping, listed(content)):
             self._in_parts = True
-            self._add(dict(part))
+            self._add({**part})
             if part.get("type") == "text" and text(part.get("text")):
                 yield StreamEvent("text", part["text"])
             elif part.get("type") == "thinking" and part_text(part):
@@ -138,9 +138,10 @@ class _Calls:
     def take(self, piece: Json) -> None:
         """Add a piece to the call it belongs to."""
         index = piece.get("index")
-        call = self._at.get(index) if index is not None else self._by_id(piece)
-        if call is None or _begins_another(call, piece):
-            call = {}
+        known = self._at.get(index) if index is not None else self._by_id(piece)
+        is_new = known is None or _begins_another(known, piece)
+        call: dict[str, Any] = {} if is_new or known is None else known
+        if is_new:
             self.found.append(call)
         self._at[index] = call
         kept = {k: v for k, v in piece.items() if k not in {"index", "function", "custom"}}

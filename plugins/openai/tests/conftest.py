@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from clawhive_core import LlmMessage, LlmRequest, ToolDef
+from clawhive_core import LlmMessage, LlmRequest, ModelError, ToolDef
 from clawhive_core.testing import WireAnswer, WireServer
 from clawhive_openai import OpenAIAdapter, Server
 
@@ -36,6 +36,18 @@ class Bench:
                 yield adapter, server
             finally:
                 await adapter.close()
+
+    async def failure(self, adapter, *, streamed):
+        """Return the error that a request ends in."""
+        try:
+            if streamed:
+                async for _ in adapter.stream(self.ask()):
+                    pass
+            else:
+                await adapter.chat(self.ask())
+        except ModelError as error:
+            return error
+        raise AssertionError("it was answered")
 
     def ask(self, *messages, **fields):
         given = messages or (LlmMessage.text("user", "Hi."),)

@@ -11,8 +11,12 @@ from clawhive_core import (
     ThinkingBlock,
     ToolCall,
     ToolResult,
+    WireTools,
 )
 from clawhive_core.testing.adapter import check_stream
+from clawhive_openai import Server
+from clawhive_openai.chat_request import chat_body, chat_tool
+from clawhive_openai.chat_response import read_chat
 
 
 def calls_of(events):
@@ -136,7 +140,7 @@ async def test_a_call_that_the_limit_cut_is_left_out(bench, last):
 
 
 async def test_a_call_without_an_id_gets_one_that_its_result_can_name(bench):
-    calls = [bench.call(id=None), bench.call(id="")]
+    calls = [bench.call(id=None), bench.call(id=""), bench.call(), bench.call()]
     answer = bench.message("tool_calls", content=None, tool_calls=calls)
     async with bench.open(answer) as (adapter, server):
         first = await adapter.chat(bench.ask())
@@ -146,7 +150,7 @@ async def test_a_call_without_an_id_gets_one_that_its_result_can_name(bench):
             bench.ask(LlmMessage("assistant", first.content), LlmMessage("user", results))
         )
     turn, *results = server.requests[1].body["messages"]
-    assert len(set(ids)) == 2
+    assert len(set(ids)) == 4
     assert [call["id"] for call in turn["tool_calls"]] == ids
     assert [each["tool_call_id"] for each in results] == ids
 
@@ -356,3 +360,13 @@ async def test_a_malformed_call_goes_back_as_json_to_servers_that_would_refuse_i
     messages, _ = await sent_back(bench, answer)
     (call,) = messages[0]["tool_calls"]
     assert call["function"]["arguments"] == '{"malformed": "{\\"path\\": "}'
+
+
+async def test_openai_is_sent_a_malformed_call_as_its_model_wrote_it(bench):
+    server = Server(api="chat")
+    table = WireTools(chat_tool).table(())
+    answer = bench.message(content=None, tool_calls=[bench.call('{"path": ')])
+    turn = LlmMessage("assistant", read_chat(answer, table, server).content)
+    body = chat_body(bench.ask(turn), table, server)
+    assert body["messages"][0]["tool_calls"] == [bench.call('{"path": ')]
+    assert body["max_completion_tokens"] == 4096
