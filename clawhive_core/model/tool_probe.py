@@ -54,6 +54,11 @@ class ToolProbe:
             return False
         return self._mode == "constrained" or self._ignores.get(request.model, False)
 
+    def is_open(self, request: LlmRequest) -> bool:
+        """Whether it is still to be found out if native calls work."""
+        asked = bool(request.tools) and request.tool_choice != "none"
+        return asked and self._mode == "auto" and request.model not in self._ignores
+
     async def chat(self, request: LlmRequest) -> LlmResponse:
         """Answer a request by native calls, or by a constrained response.
 
@@ -65,7 +70,7 @@ class ToolProbe:
         try:
             response = await self._ask(request)
         except ModelError as error:
-            refused = error.code == "invalid_request" and self._is_open(request)
+            refused = error.code == "invalid_request" and self.is_open(request)
             if not refused or not (await self._probe(request.model))[0]:
                 raise
             return await self._choose(request)
@@ -77,7 +82,7 @@ class ToolProbe:
         Raises:
             ModelError: What `ask` raises.
         """
-        if not self._is_open(request):
+        if not self.is_open(request):
             return response
         if response.tool_calls:
             self._ignores[request.model] = False
@@ -102,10 +107,6 @@ class ToolProbe:
             stop_reason="tool_use" if calls else response.stop_reason,
             usage=response.usage + chosen.usage,
         )
-
-    def _is_open(self, request: LlmRequest) -> bool:
-        asked = bool(request.tools) and request.tool_choice != "none"
-        return asked and self._mode == "auto" and request.model not in self._ignores
 
     async def _choose(self, request: LlmRequest) -> LlmResponse:
         return constrained_response(await self._ask(constrained_request(request)))

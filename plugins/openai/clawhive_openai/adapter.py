@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,9 +10,11 @@ from typing import Any, Protocol
 from clawhive_core import (
     LlmRequest,
     LlmResponse,
+    ModelError,
     StreamEvent,
     TextBlock,
     ThinkingBlock,
+    ToolCall,
     ToolDef,
     ToolProbe,
     WireTable,
@@ -116,23 +118,37 @@ class OpenAIAdapter:
         Raises:
             ModelError: See `model_failure`.
         """
+        began = self._probe.avoids(request)
+        if not began:
+            try:
+                async with aclosing(self._streamed(request)) as events:
+                    async for event in events:
+                        began = True
+                        yield event
+            except ModelError as error:
+                refused = error.code == "invalid_request" and self._probe.is_open(request)
+                if began or not refused:
+                    raise
+            else:
+                return
+        response = await self._probe.chat(request)
+        for event in _said(response):
+            yield event
+
+    async def _streamed(self, request: LlmRequest) -> AsyncGenerator[StreamEvent]:
+        """Yield the events of an answer by native calls."""
         called = 0
-        if self._probe.avoids(request):
-            response = await self._probe.chat(request)
-            for event in _said(response):
-                yield event
-        else:
-            table = self._tools.table(request.tools)
-            reader = self._dialect.stream(table, self._server)
-            body = {**self._dialect.streaming, **self._body(request, table)}
-            with self._api.translated():
-                async with aclosing(self._api.stream(self._dialect.path, body)) as chunks:
-                    async for chunk in chunks:
-                        for event in reader.feed(chunk):
-                            called += event.kind == "tool_use"
-                            yield event
-                native = reader.finish()
-            response = await self._probe.settle(request, native)
+        table = self._tools.table(request.tools)
+        reader = self._dialect.stream(table, self._server)
+        body = {**self._body(request, table), **self._streaming(request)}
+        with self._api.translated():
+            async with aclosing(self._api.stream(self._dialect.path, body)) as chunks:
+                async for chunk in chunks:
+                    for event in reader.feed(chunk):
+                        called += event.kind == "tool_use"
+                        yield event
+            native = reader.finish()
+        response = await self._probe.settle(request, native)
         for call in response.tool_calls[called:]:
             yield StreamEvent("tool_use", block=call)
         yield StreamEvent("done", response=response)
@@ -148,14 +164,22 @@ class OpenAIAdapter:
             answer = await self._api.post(self._dialect.path, body)
             return self._dialect.read(answer, table, self._server)
 
+    def _streaming(self, request: LlmRequest) -> Json:
+        """Return what a streamed request holds beside; the user's options count more."""
+        own = self._dialect.streaming
+        return {name: own[name] for name in own.keys() - request.options.keys()}
+
     def _body(self, request: LlmRequest, table: WireTable[Json]) -> dict[str, Any]:
         return self._dialect.body(request, table, self._server)
 
 
 def _said(response: LlmResponse) -> Iterator[StreamEvent]:
-    """Yield the texts and thoughts of an answer that came at once."""
+    """Yield the events of an answer that came at once."""
     for block in response.content:
         if isinstance(block, TextBlock):
             yield StreamEvent("text", block.text)
         elif isinstance(block, ThinkingBlock):
             yield StreamEvent("thinking", block.text)
+        elif isinstance(block, ToolCall):
+            yield StreamEvent("tool_use", block=block)
+    yield StreamEvent("done", response=response)

@@ -58,7 +58,7 @@ def responses_body(request: LlmRequest, table: WireTable[Json], server: Server) 
     body: dict[str, Any] = {
         "model": request.model,
         "instructions": request.system,
-        "input": _items(request.messages, server.name),
+        "input": _items(request.messages, server),
         "tools": [*table.payload] or None,
         "tool_choice": _choice(request),
         "max_output_tokens": request.max_tokens,
@@ -81,12 +81,12 @@ def _choice(request: LlmRequest) -> Any:
     return {"type": "function", "name": wire_name(request.tool_choice)}
 
 
-def _items(messages: Sequence[LlmMessage], name: str) -> list[Json]:
+def _items(messages: Sequence[LlmMessage], server: Server) -> list[Json]:
     found: list[Json] = []
-    custom = {block.id for block in _calls(messages) if _item(block.native, name) == "custom"}
+    custom = {block.id for block in _calls(messages) if _is_custom(block.native, server.name)}
     for message in messages:
         if message.role == "assistant":
-            found += _assistant(message.content, name)
+            found += _assistant(message.content, server)
         else:
             found += _user(message.content, custom)
     return found
@@ -97,9 +97,9 @@ def _calls(messages: Sequence[LlmMessage]) -> Iterator[ToolCall]:
         yield from (block for block in message.content if isinstance(block, ToolCall))
 
 
-def _item(native: Json | None, name: str) -> str:
-    kind = mapping(mapping((native or {}).get(name)).get("item")).get("type")
-    return "custom" if kind == "custom_tool_call" else ""
+def _is_custom(native: Json | None, name: str) -> bool:
+    item = mapping(mapping((native or {}).get(name)).get("item"))
+    return item.get("type") == "custom_tool_call"
 
 
 def _user(content: Sequence[ContentBlock], custom: set[str]) -> Iterator[Json]:
@@ -136,18 +136,21 @@ def _part(block: TextBlock | MediaBlock) -> Json:
     return {"type": "input_file", "filename": f"document.{ending}", "file_data": data_url(block)}
 
 
-def _assistant(content: Sequence[ContentBlock], name: str) -> Iterator[Json]:
+def _assistant(content: Sequence[ContentBlock], server: Server) -> Iterator[Json]:
     """Yield the model's items as they came; what another provider's model said by its fields."""
     last: Json = {}
     for block in content:
         if isinstance(block, ProviderBlock):
-            if block.provider == name:
+            if block.provider == server.name:
                 yield block.value
             continue
         if isinstance(block, ToolResult | MediaBlock):
             continue
-        native = mapping((block.native or {}).get(name))
+        native = mapping((block.native or {}).get(server.name))
         item = mapping(native.get("item"))
+        if isinstance(block, ToolCall) and block.malformed is not None and not server.is_openai:
+            # Servers that read the arguments of former calls refuse the whole request over them.
+            item = {**item, "arguments": arguments_text(block)} if item else item
         if item:
             if not (native.get("part") and item == last):
                 yield item

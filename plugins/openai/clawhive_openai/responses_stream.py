@@ -76,6 +76,8 @@ class ResponsesStream:
         for index, item in enumerate(listed(answer.get("output"))):
             if index not in self._items:
                 yield from self._done(index, mapping(item))
+        for index, words in self._said.items():
+            self._blocks.setdefault(index, [TextBlock(words)])
         self._open.clear()
         yield from self._calls()
 

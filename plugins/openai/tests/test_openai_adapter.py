@@ -264,6 +264,38 @@ async def test_where_native_calls_are_ignored_the_choice_is_a_constrained_respon
         assert asked(server) == ["file__read", "ping", "constrained", "constrained"]
 
 
+@pytest.mark.promise("P-160")
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_server_that_refuses_tools_is_asked_without_them(bench, streamed):
+    def answer(request):
+        if "tools" in request.body:
+            return WireAnswer.of({"error": {"message": "this model does not support tools"}}, 400)
+        return WireAnswer.of(bench.message(content='{"answer": "Hello."}'))
+
+    async with WireServer(answer) as server:
+        adapter = OpenAIAdapter(Server("own", server.url), {})
+        request = bench.ask(tools=(bench.tool,))
+        if streamed:
+            events = [event async for event in adapter.stream(request)]
+            assert [event.kind for event in events] == ["text", "done"]
+            response = events[-1].response
+        else:
+            response = await adapter.chat(request)
+        await adapter.close()
+    assert response.text == "Hello."
+
+
+async def test_an_option_of_none_takes_a_parameter_away(bench):
+    async with bench.open(bench.chunks({"content": "x"})) as (adapter, server):
+        for options in ({}, {"stream_options": None}):
+            async for _ in adapter.stream(bench.ask(options=options)):
+                pass
+    first, second = (each.body for each in server.requests)
+    assert first["stream_options"] == {"include_usage": True}
+    assert second["stream"] is True
+    assert "stream_options" not in second
+
+
 async def test_openais_own_models_are_never_doubted():
     assert Server().probes == "native"
     assert Server(tools="constrained").probes == "constrained"

@@ -275,6 +275,25 @@ async def test_a_terminal_event_without_items_and_items_without_deltas_are_enoug
     assert (await bench.stream(only, api="responses"))[-1].response.text == "ok"
 
 
+async def test_text_whose_item_never_ends_is_in_the_response(bench):
+    end = {**bench.response(status="incomplete"), "output": []}
+    end["incomplete_details"] = {"reason": "content_filter"}
+    stream = bench.events(
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "Ye"},
+        {"type": "response.incomplete", "response": end},
+    )
+    events = await bench.stream(stream, api="responses")
+    check_stream(events, "cut")
+    assert events[-1].response.stop_reason == "content_filter"
+    assert events[-1].response.text == "Ye"
+
+
+async def test_a_malformed_call_goes_back_as_json_to_servers_that_would_refuse_it(bench):
+    sent, response = await sent_back(bench, bench.function_call('{"pa'))
+    assert response.tool_calls[0].malformed == '{"pa'
+    assert sent[0]["arguments"] == '{"malformed": "{\\"pa"}'
+
+
 @pytest.mark.promise("P-156")
 async def test_errors_and_ends_of_a_stream_are_errors(bench):
     for event, code in (
