@@ -69,7 +69,8 @@ def translated(key: str) -> Generator[None]:
     except APIConnectionError as error:
         cause = error.__cause__ or error
         what = f"{type(cause).__name__}: {cause}".removesuffix(": ")
-        raise model_failure("connection_failed", _clean(what, key)) from error
+        where = f"`{error.request.url.host}` cannot be reached, or broke off: {what}"
+        raise model_failure("connection_failed", _clean(where, key)) from error
     except APIStatusError as error:
         raise _by_status(error, key) from error
     except APIError as error:
