@@ -1,6 +1,10 @@
 """Chat completions: what is sent, and what each outcome of an answer is read as."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clawhive_core import (
     LlmMessage,
@@ -17,6 +21,7 @@ from clawhive_core.testing.adapter import check_stream
 from clawhive_openai import Server
 from clawhive_openai.chat_request import chat_body, chat_tool
 from clawhive_openai.chat_response import read_chat
+from clawhive_openai.chat_stream import ChatStream
 
 
 def calls_of(events):
@@ -370,3 +375,32 @@ async def test_openai_is_sent_a_malformed_call_as_its_model_wrote_it(bench):
     body = chat_body(bench.ask(turn), table, server)
     assert body["messages"][0]["tool_calls"] == [bench.call('{"path": ')]
     assert body["max_completion_tokens"] == 4096
+
+
+CALLS = st.lists(
+    st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=6), max_size=3),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.promise("P-157")
+@given(CALLS, st.randoms(use_true_random=False))
+def test_pieces_of_calls_in_any_interleaving_make_the_same_calls(inputs, chance):
+    stream = ChatStream(WireTools(chat_tool).table(()), Server())
+    left = {index: [*json.dumps(value)] for index, value in enumerate(inputs)}
+    for index in left:
+        head = {"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": ""}}
+        feed(stream, {"tool_calls": [head]})
+    while left:
+        index = chance.choice([*left])
+        piece = "".join(left[index][: chance.randint(1, 5)])
+        del left[index][: len(piece)]
+        feed(stream, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+        left = {key: rest for key, rest in left.items() if rest}
+    feed(stream, {}, "tool_calls")
+    assert [call.input for call in stream.finish().tool_calls] == inputs
+
+
+def feed(stream, delta, finish=None):
+    assert not [*stream.feed({"choices": [{"delta": delta, "finish_reason": finish}]})]
