@@ -17,6 +17,20 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_tls_context():
+    """Let all clients share what none uses on loopback: reading the certificates takes 50 ms."""
+    try:
+        import httpcore2
+    except ImportError:  # the SDK's transport has had other names
+        yield
+        return
+    context = httpcore2.default_ssl_context()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", lambda **_: context)
+        yield
+
+
 class Bench:
     """Makes adapters for scripted servers, and requests."""
 
