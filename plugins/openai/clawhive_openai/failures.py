@@ -41,6 +41,8 @@ _CODES = {
     "invalid_request_error": "invalid_request",
 }
 """Codes and types of errors that say more than the HTTP status."""
+_TRANSPORTS = frozenset({"httpx", "httpx2"})
+"""What carries the SDK, whose errors its second major lets through while a stream is read."""
 _DECISIVE = frozenset({"quota_exhausted", "request_too_large", "model_not_found"})
 """What counts even where the status says otherwise."""
 _TOO_LONG = re.compile(
@@ -78,6 +80,12 @@ def translated(key: str) -> Generator[None]:
     except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
         what = f"the answer cannot be read: {error}"
         raise model_failure("invalid_response", _clean(what, key)) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _TRANSPORTS:
+            raise
+        code = "timeout" if "Timeout" in type(error).__name__ else "connection_failed"
+        what = f"the connection broke off: {type(error).__name__}: {error}"
+        raise model_failure(code, _clean(what, key)) from error
 
 
 def body_failure(body: Any, message: str = "") -> ModelError:
