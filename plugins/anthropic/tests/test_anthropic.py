@@ -823,7 +823,10 @@ async def test_a_run_calls_a_tool_and_sends_its_result_back(make):
     assert (run["status"], run["output"]) == ("succeeded", "Grüße.")
     first, second = (request.body for request in server.requests)
     assert first["tools"] == second["tools"]
-    assert first["messages"] == second["messages"][:1]
+    (asked,), (again, *_) = first["messages"], second["messages"]
+    assert asked["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert again == {"role": "user", "content": [{"type": "text", "text": "Look"}]}
+    assert second["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
     _, turn, results = second["messages"]
     assert turn["content"] == [call]
     [result] = results["content"]
