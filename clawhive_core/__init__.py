@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from clawhive_core.audit.spans import Span, SpanFold
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive.hive import Hive
+    from clawhive_core.model.constrained import (
+        choice_schema,
+        constrained_request,
+        constrained_response,
+    )
     from clawhive_core.model.events import Event, StoredEvent
     from clawhive_core.model.failures import model_failure, status_code
     from clawhive_core.model.messages import (
@@ -59,6 +64,7 @@ _HOMES = {
     "audit.spans": ("Span", "SpanFold"),
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
     "hive.hive": ("Hive",),
+    "model.constrained": ("choice_schema", "constrained_request", "constrained_response"),
     "model.events": ("Event", "StoredEvent"),
     "model.failures": ("model_failure", "status_code"),
     "model.messages": (
@@ -166,6 +172,9 @@ __all__ = [
     "WireTools",
     "Workspace",
     "__version__",
+    "choice_schema",
+    "constrained_request",
+    "constrained_response",
     "hookimpl",
     "model_failure",
     "status_code",
