@@ -18,6 +18,7 @@ from clawhive_core import (
 )
 from clawhive_gemini.failures import api_failure
 from clawhive_gemini.objects import as_object, object_in, objects_in
+from clawhive_gemini.partial_call import PartialCall
 from clawhive_gemini.parts import NAME, SIGNATURE, block_of
 from clawhive_gemini.usage import usage_of
 
@@ -58,6 +59,7 @@ class Answer:
         self._table = table
         self._streamed = streamed
         self._blocks: list[ContentBlock] = []
+        self._call = PartialCall()
         self._usage: Mapping[str, Any] = {}
         self._stop: str | None = None
         self._blocked: str | None = None
@@ -103,7 +105,10 @@ class Answer:
         )
 
     def _take_parts(self, parts: Sequence[Mapping[str, Any]]) -> Iterator[StreamEvent]:
-        for part in parts:
+        for piece in parts:
+            part = self._call.joined(piece)
+            if part is None:
+                continue
             block = block_of(part, self._table)
             match block:
                 case TextBlock("", None):

@@ -294,3 +294,59 @@ async def test_tools_at_the_provider_are_no_calls_of_ours(api):
     response, _ = await api.chat(api.body(part, {"text": "found"}))
     assert response.stop_reason == "end_turn"
     assert response.content[0] == ProviderBlock("gemini", part)
+
+
+def piece(**call):
+    return {"functionCall": call}
+
+
+async def test_arguments_that_come_in_pieces_make_one_call(api):
+    whole = {"city": "New Delhi", "days": [{"n": 2.5}, True, None], "a b": ""}
+    pieces = [
+        {**piece(name="test__echo", id="q", willContinue=True), "thoughtSignature": "c2ln"},
+        piece(
+            partialArgs=[{"jsonPath": "$.city", "stringValue": "New", "willContinue": True}],
+            willContinue=True,
+        ),
+        piece(
+            partialArgs=[
+                {"jsonPath": "$.city", "stringValue": " Delhi"},
+                {"jsonPath": "$.days[0].n", "numberValue": 2.5},
+                {"jsonPath": "$.days[1]", "boolValue": True},
+                {"jsonPath": "$.days[2]", "nullValue": "NULL_VALUE"},
+                {"jsonPath": "$['a b']", "stringValue": ""},
+            ],
+            willContinue=True,
+        ),
+        piece(),
+    ]
+    stream = api.sse(*(api.body(each, finish=None) for each in pieces), api.body(CALL))
+    response = (await api.stream(stream))[-1].response
+    first, second = response.tool_calls
+    assert (first.id, first.name, first.input) == ("q", "test.echo", whole)
+    assert second.input == {"text": "x"}
+    sent = await api.sent(api.request(LlmMessage("assistant", response.content)))
+    assert sent["contents"][0]["parts"][0] == {
+        "functionCall": {"id": "q", "name": "test__echo", "args": whole},
+        "thoughtSignature": "c2ln",
+    }
+
+
+async def test_a_call_that_is_cut_in_its_arguments_is_left_out(api):
+    begun = piece(name="test__echo", willContinue=True)
+    stream = api.sse(api.body({"text": "I call."}, begun, finish="MAX_TOKENS"))
+    response = (await api.stream(stream))[-1].response
+    assert (response.text, response.tool_calls) == ("I call.", ())
+    assert response.stop_reason == "max_tokens"
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [["$"], ["city"], ["$.a", "$.a.b"], ["$.a[0]", "$.a.b"], ["$.a[99999999]"], [""]],
+    ids=str,
+)
+async def test_pieces_without_a_place_are_no_answer(api, paths):
+    pieces = [{"jsonPath": path, "numberValue": 1} for path in paths]
+    with pytest.raises(ModelError) as wrong:
+        await api.chat(api.body(piece(name="test__echo", partialArgs=pieces)))
+    assert wrong.value.code == "invalid_response"
