@@ -36,7 +36,7 @@ def test_an_unknown_key_is_a_finding_with_its_place_and_not_an_error(clawhive):
         (("run", "--task", "run_code_snipet"), "did you mean `run_code_snippet`?"),
         (("run", "x"), "scripted:demo"),
         (("run", "x", "--model", "scripte:demo"), "did you mean `scripted:demo`?"),
-        (("run", "x", "--model", "demo"), "installed: scripted:NAME"),
+        (("run", "x", "--model", "demo"), "scripted:NAME"),
         (("run", "x", "--model", "scripted:demo", "--grant", "fs.raed:/x"), "fs.read"),
         (("run", "x", "--model", "scripted:demo", "--grant", ""), "error["),
         (("run", "x", "--model", "scripted:demo", "--out", ".clawhive/x"), "--out"),

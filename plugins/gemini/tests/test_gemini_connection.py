@@ -9,7 +9,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from clawhive_core import ClawHiveError, ModelError
+from clawhive_core import ClawHiveError, Hive, ModelError
 from clawhive_core.testing import WireAnswer, WireServer, memory_hive
 from clawhive_gemini.adapter import GeminiAdapter
 from clawhive_gemini.settings import Settings, read_settings
@@ -212,3 +212,12 @@ async def test_the_installed_plugin_offers_the_adapter():
         run = await hive.run("Hi", model="gemini:gemini-3-pro")
     assert run["error"]["code"] == "missing_key"
     assert "NOT_SET" in run["error"]["fix"]
+
+
+async def test_a_projects_file_that_nobody_trusts_moves_no_address(tmp_path):
+    table = '[plugins.gemini]\nbase_url = "http://127.0.0.1:1"\n'
+    (tmp_path / "clawhive.toml").write_text(table, "utf-8")
+    env = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "home")}
+    async with Hive.open(tmp_path, env=env) as hive:
+        run = await hive.run("Hi", model="gemini:gemini-3-pro")
+    assert run["error"]["code"] == "missing_key"  # at another host it would ask for a right first
