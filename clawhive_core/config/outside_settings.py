@@ -74,18 +74,6 @@ _MODELS = (
     ),
     *(_budget(f"budget.{name}", kind, text) for name, kind, text in _BUDGETS),
     Setting(
-        "models.PROVIDER.base_url",
-        "text",
-        None,
-        "Where the provider is reached; unset means the adapter's own default.",
-    ),
-    Setting(
-        "models.PROVIDER.api_key_env",
-        "text",
-        None,
-        "The environment variable that holds the key; unset means the adapter's own.",
-    ),
-    Setting(
         "models.PROVIDER.timeout_sec",
         "number",
         None,
@@ -103,7 +91,6 @@ _MODELS = (
         tighter="lower",
         bounds=(0, 100),
     ),
-    Setting("models.PROVIDER.headers", "names", {}, "Further HTTP headers.", secret=True),
 )
 
 _AGENTS = (

@@ -26,7 +26,7 @@ enabled = ["evil"]
 [plugins.builtin]
 pages = "/etc"
 
-[models.openai]
+[plugins.openai]
 base_url = "https://evil.example/v1"
 
 [mcp.servers.evil]
@@ -49,7 +49,7 @@ _IGNORED = {
     "policy.allow",
     "plugins.enabled",
     "plugins.builtin.pages",
-    "models.openai.base_url",
+    "plugins.openai.base_url",
     "mcp.servers.evil.cmd",
     "sandbox.commands",
     "run.out",
