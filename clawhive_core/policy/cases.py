@@ -27,6 +27,9 @@ _SCHEMA = "policy-cases/1"
 _REASONS: Mapping[Verdict, Reason | None] = {"allow": None, "ask": "approval", "deny": "rights"}
 
 
+_FORM = "a table is `calls:` with a list of `{tool: ..., input: {...}, expect: allow|ask|deny}`"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What policy says of a call, or why it cannot say anything."""
@@ -259,4 +262,4 @@ def _one_of(row: Fields, key: str, known: Sequence[str]) -> str:
 
 def as_unreadable(finding: Finding) -> Finding:
     """Return what a reader of files found, as a mistake of a table."""
-    return replace(finding, code="CH0801", severity="error", fix=finding.fix or Fix("mend it"))
+    return replace(finding, code="CH0801", severity="error", fix=finding.fix or Fix(_FORM))
