@@ -9,6 +9,7 @@ from typing import Any, Literal
 from clawhive_core.events.log import now
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
+from clawhive_core.model.per_call import per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.grounding import Grounds
@@ -120,7 +121,7 @@ class RunScope:
         return {"workspace": self.root, "run": self.artifacts}
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class CallScope:
     """One call's surroundings: its run, its principal, its step."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from clawhive_core.model.per_call import per_call
 
-@dataclass(frozen=True, slots=True)
+
+@per_call
 class Event:
     """One fact to append: its kind, whose it is, and a JSON body.
 
@@ -34,7 +36,7 @@ class Event:
     blobs only, under texts that are no blob's, so that nobody needs to look."""
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class StoredEvent:
     """One row of the log, as stored."""
 
@@ -69,7 +71,7 @@ class StoredEvent:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class Blob:
     """A value kept by content outside its row: the row holds digest, size and a preview."""
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import digest
+from clawhive_core.model.per_call import per_call
 
 Level = Literal["L0", "L1", "L2"]
 """What a tool may reach: L0 reads, L1 writes files, L2 executes, uses the network or a CLI."""
@@ -119,7 +120,7 @@ class ToolMeta:
         return ToolDef(self.name, self.description, self.input_schema)
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class ToolCall:
     """What is asked for: a tool by name, with an input, under the id of whoever asks."""
 
@@ -156,7 +157,7 @@ class Artifact:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class ToolResult:
     """What came back from a call."""
 

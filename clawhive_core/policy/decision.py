@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.capabilities import contains, parse
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.per_call import per_call
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class Decision:
     """What may happen with a call, and why."""
 

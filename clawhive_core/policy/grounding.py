@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.per_call import per_call
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import Risk, ToolMeta, ToolResult
 from clawhive_core.policy.occurrence import bare, canonical_value, may_name, occurs
@@ -49,7 +50,7 @@ class _Record:
     """The skill for whose own reading calls alone it counts; empty for every call."""
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class Seen:
     """The call whose output named a value."""
 
@@ -113,7 +114,8 @@ class Grounds:
         if tool.output_trust == "trusted" and not result.is_error:
             self.say((result.structured, result.output), f"output of {tool.name}")
             return
-        asked = () if tool.side_effects else _asked(input)
+        traced = tool.records or tool.output_trust == "named"
+        asked = _asked(input) if traced and not tool.side_effects else ()
         if tool.records and not result.is_error:
             for text in tool.records:
                 self.record(place_of(text), result.value, f"records of {tool.name}", asked)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from clawhive_core.model.per_call import per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 
 Verdict = Literal["allow", "ask", "deny"]
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class PolicyRequest:
     """One call, as a decision sees it: no clock, no I/O, every name resolved."""
 
