@@ -178,6 +178,7 @@ class PendingCall:
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
             **({} if self.asked_input is None else {"asked_input": Blob(self.asked_input)}),
+            **scope.run.above,
         }
 
     def _granted(self) -> tuple[tuple[str, str], ...]:

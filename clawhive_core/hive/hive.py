@@ -18,7 +18,7 @@ from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import RunError, UsageError
+from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
@@ -34,12 +34,14 @@ from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
+from clawhive_core.hive.agents import agent_provider
 from clawhive_core.hive.boxes import handler_boxes, sandbox_broker
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits
 from clawhive_core.hive.opening import LoadPlugins, opened
-from clawhive_core.hive.project_log import approval_book, checkpoint, follow
+from clawhive_core.hive.project_log import approval_book, follow
+from clawhive_core.hive.running import Running
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -51,14 +53,17 @@ from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
+from clawhive_core.runs.agents import known_skills
+from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.ownership import beside, owned, recover
+from clawhive_core.runs.orchestrator import Orchestrator, RunResult
+from clawhive_core.runs.ownership import beside, recover
 from clawhive_core.runs.repeat import repeat
 from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
-from clawhive_core.runs.resume import Live, require_task, resume
+from clawhive_core.runs.resume import Live
 from clawhive_core.runs.session import Session
+from clawhive_core.runs.sub_agents import AgentProvider
 from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
@@ -111,7 +116,13 @@ class Hive:
             log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
         )
         self.executor = Executor(self._wiring(), executor_limits(config))
-        self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
+        self._orchestrator = Orchestrator(
+            self.executor, self.models, log, contributed.planners(), partial(used_below, log)
+        )
+        live = Live(log, self.executor, self.models, self.catalog, self.approvals)
+        self._running = Running(
+            live, self._orchestrator, lambda: self._requests, config.user_dir, self.notes.append
+        )
 
     @classmethod
     def open(
@@ -192,8 +203,7 @@ class Hive:
         else:
             request = self._requests.task(str(task), input or {}, chosen)
         chosen.on_start(request)
-        async with self._owned(request):
-            await self._orchestrator.run(request)
+        await self._running.run(request)
         return run_json(self.log, request.scope.run_id)
 
     async def call(
@@ -216,7 +226,7 @@ class Hive:
         title = chosen.title or f"session of {who}"
         request = self._requests.assemble(Task(new_id("task")), chosen, who, title=title)
         result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
-        async with self._owned(request):
+        async with self._running.owned(request):
             await self._orchestrator.start(request)
             session = Session(self.executor, request)
             try:
@@ -279,11 +289,7 @@ class Hive:
         """
         chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
-        request = self._requests.resumed(Record.load(self.log, run_id), chosen)
-        require_task(request)
-        live = Live(self.log, self.executor, self.models, self.catalog, self.approvals)
-        async with self._owned(request):
-            await resume(live, self._orchestrator, request)
+        await self._running.resume(run_id, chosen)
         return run_json(self.log, run_id)
 
     async def edited(
@@ -312,24 +318,6 @@ class Hive:
             yield stored
 
     @asynccontextmanager
-    async def _owned(self, request: RunRequest) -> AsyncGenerator[None]:
-        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
-        run_id = request.scope.run_id
-        try:
-            async with owned(self.log, run_id):
-                yield
-        except RunError as error:
-            if error.code != "cancelled" or request.is_session:
-                raise
-        finally:
-            self._checkpoint(run_id)
-
-    def _checkpoint(self, run_id: str) -> None:
-        problem = checkpoint(self.log, self.config.user_dir, run_id)
-        if problem is not None:
-            self.notes.append(problem)
-
-    @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """List the tools, deliver events to sinks, close everything at the end; see `open`."""
         try:
@@ -345,16 +333,24 @@ class Hive:
         await self.catalog.add_foreign(*self.plugins.providers())
         await self.catalog.add(SandboxProvider(broker))
         await self.catalog.add(CoreProvider(self._core_tools()))
+        await self.catalog.add(self._agents())
         self.tools.open()
         self._hold_skills()
         await self._add_skills()
         await self.catalog.add(*task_providers(self.skills, self.catalog))
 
+    def _agents(self) -> AgentProvider:
+        return agent_provider(self.config, self._running, self.approvals)
+
     def _engines(self) -> Sequence[SandboxEngine]:
         return self._contributed.values("clawhive_sandboxes")
 
     def _core_tools(self) -> tuple[CoreTool, ...]:
-        return (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
+        return (
+            *own_values.TOOLS,
+            *artifacts.TOOLS,
+            skill_open(self._library, partial(known_skills, self.config)),
+        )
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""

@@ -57,6 +57,7 @@ class Grounds:
         self._taint: dict[str, None] = {}
         self._taint_room = MAX_TAINT
         self._unread: list[ToolResult] = []
+        self._above: Grounds | None = None
         for each in words:
             self.say(each)
 
@@ -66,6 +67,19 @@ class Grounds:
             if text not in self._texts and len(text) <= self._room:
                 self._texts[text] = source
                 self._room -= len(text)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The texts that the user said."""
+        return tuple(text for text, source in self._texts.items() if source == WORDS)
+
+    def below(self, above: Grounds) -> Grounds:
+        """Let what taints another run's destinations taint these: that run writes this one's task.
+
+        What grounds them there grounds nothing here.
+        """
+        self._above = above
+        return self
 
     def learn(self, tool: ToolMeta, input: Mapping[str, Any], result: ToolResult) -> None:
         """Take what a call came to."""
@@ -106,7 +120,9 @@ class Grounds:
     def is_tainted(self, kind: SinkKind, value: str) -> bool:
         """Whether an untrusted output names a value, or may have."""
         self._read()
-        return self._taint_room < 0 or any(occurs(kind, value, text) for text in self._taint)
+        if self._taint_room < 0 or any(occurs(kind, value, text) for text in self._taint):
+            return True
+        return self._above is not None and self._above.is_tainted(kind, value)
 
     def _is_said(self, asked: str) -> bool:
         return any(occurs("recipient", asked, text) for text in self._texts)

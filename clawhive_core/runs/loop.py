@@ -43,11 +43,14 @@ class LoopSettings:
     system: str = SYSTEM
     instructions: str = ""
     """What the system prompt says further: the skills."""
+    persona: str = ""
+    """What the system prompt begins with."""
 
     @property
     def whole_system(self) -> str:
         """The system prompt as it is sent."""
-        return f"{self.system}\n\n{self.instructions}" if self.instructions else self.system
+        parts = (self.persona, self.system, self.instructions)
+        return "\n\n".join(part for part in parts if part)
 
 
 @dataclass(slots=True)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError
+from clawhive_core.events.log import Within
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
@@ -23,7 +24,7 @@ from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.ownership import Owner, claim, release, take_up
+from clawhive_core.runs.ownership import Owner, admit, claim, release, take_up
 from clawhive_core.runs.steps import PlanRunner, check_plan
 
 
@@ -49,6 +50,36 @@ class RunRequest:
     """What the loop's system prompt says beside its own words: the skills."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
+    persona: str = ""
+    """What the loop's system prompt begins with."""
+    parent_step_id: str | None = None
+    """The step of the parent that started it."""
+    delegates: tuple[str, ...] = ()
+    """The agents that rules start with it."""
+    most_agents: int = 0
+    """How many sub-agents its task may start in all, where it is one."""
+
+    @property
+    def takes(self) -> Within:
+        """The part of its start's transaction that takes it."""
+        run = self.scope
+        if self.parent_run_id is None:
+            return claim(run.run_id, Owner.me())
+        return admit(run.run_id, Owner.me(), run.trace_id, self.most_agents)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """What its start records only where there is any."""
+        facts: dict[str, Any] = {}
+        if self.words is not None:
+            facts["words"] = Blob(list(self.words))
+        if self.persona:
+            facts["persona"] = Blob(self.persona)
+        if self.parent_step_id is not None:
+            facts["parent_step_id"] = self.parent_step_id
+        if self.delegates:
+            facts["delegates"] = list(self.delegates)
+        return facts
 
     @property
     def is_session(self) -> bool:
@@ -74,6 +105,8 @@ class Orchestrator:
     models: Models
     journal: Journal
     planners: Mapping[str, Planner]
+    used_below: Callable[[str], Usage] = lambda _: Usage()
+    """What the runs that a run started used."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.
@@ -132,7 +165,7 @@ class Orchestrator:
                 [[each.name, each.description, each.parameters] for each in request.tools]
             ),
             "instructions": Blob(request.instructions),
-            **({} if request.words is None else {"words": Blob(list(request.words))}),
+            **request.rest,
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
         }
         events = [self._event(request, "run.start", body, "running")]
@@ -147,7 +180,7 @@ class Orchestrator:
                     principal=str(request.principal),
                 )
             )
-        await self.journal.append(*events, within=claim(run.run_id, Owner.me()))
+        await self.journal.append(*events, within=request.takes)
 
     async def _execute(self, request: RunRequest) -> RunResult:
         if request.task.prompt is not None:
@@ -178,6 +211,7 @@ class Orchestrator:
             request.catalog_revision,
             request.max_tool_rounds,
             instructions=request.instructions,
+            persona=request.persona,
         )
         loop = Loop(
             self.door, self.models, self.journal, request.scope, request.principal, settings
@@ -210,13 +244,16 @@ class Orchestrator:
             "output": Blob(output),
             "output_preview": "" if output is None else preview(text),
             "error": result.error,
-            "usage": self.models.used(request.scope.run_id).to_dict(),
+            "usage": self._used(request.scope.run_id).to_dict(),
             "artifacts": [artifact.to_dict() for artifact in result.artifacts],
         }
         await self.journal.append(
             self._event(request, "run.end", body, result.status),
             within=release(request.scope.run_id),
         )
+
+    def _used(self, run_id: str) -> Usage:
+        return self.models.used(run_id) + self.used_below(run_id)
 
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id

@@ -146,6 +146,7 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
         ResumingModels(record, live.models, journal),
         journal,
         orchestrator.planners,
+        orchestrator.used_below,
     )
     try:
         await again.resume(request)

@@ -1,0 +1,62 @@
+"""Executing runs: each with an owner, its tree ended with it, and the log's tip signed after it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.hive.project_log import checkpoint
+from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.ownership import cancel_below, owned
+from clawhive_core.runs.replay import Record
+from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.resume import Live, require_task, resume
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
+
+    live: Live
+    orchestrator: Orchestrator
+    requests: Callable[[], RequestMaker]
+    user_dir: Path
+    note: Callable[[str], None]
+
+    async def run(self, request: RunRequest) -> None:
+        """Execute a run to its end or its next stop."""
+        async with self.owned(request):
+            await self.orchestrator.run(request)
+
+    async def resume(self, run_id: str, options: RunOptions) -> None:
+        """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
+        request = self.requests().resumed(Record.load(self.live.log, run_id), options)
+        require_task(request)
+        async with self.owned(request):
+            await resume(self.live, self.orchestrator, request)
+
+    @asynccontextmanager
+    async def owned(self, request: RunRequest) -> AsyncGenerator[None]:
+        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
+        run_id = request.scope.run_id
+        try:
+            async with owned(self.live.log, run_id):
+                yield
+        except RunError as error:
+            if error.code != "cancelled" or request.is_session:
+                raise
+        finally:
+            self._after(run_id)
+
+    def _after(self, run_id: str) -> None:
+        """End what an ended run left behind."""
+        try:
+            cancel_below(self.live.log, run_id)
+        except ClawHiveError as error:
+            self.note(f"the sub-agents of run {run_id} were not ended: {error.message}")
+        problem = checkpoint(self.live.log, self.user_dir, run_id)
+        if problem is not None:
+            self.note(problem)
