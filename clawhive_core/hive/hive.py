@@ -202,6 +202,7 @@ class Hive:
             self.models.adapter(request.model or "")
         else:
             request = self._requests.task(str(task), input or {}, chosen)
+        self._orchestrator.planner(request)
         chosen.on_start(request)
         await self._running.run(request)
         return run_json(self.log, request.scope.run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from clawhive_core.model.messages import LlmRequest, LlmResponse
@@ -22,10 +22,20 @@ class PlanContext:
     complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
     failed: Mapping[str, str]
     """On re-planning: failed step names and their error codes."""
+    results: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """On re-planning: the outputs of the steps that succeeded; they are kept, by their names."""
+    model: str | None = None
+    """The task's model, `PROVIDER:NAME`, for `complete`; None where the task has none."""
+    instructions: str = ""
+    """What the task's agent is told at the beginning: its persona, the skills."""
 
 
 class Planner(Protocol):
-    """Decomposes a task; asked again when a step failed and `replans` is true."""
+    """Decomposes a task; asked again, twice at most, when a step failed and `replans` is true.
+
+    The answer to a prompt is the plan's `output`; where the plan has none, the task's model writes
+    it from what the steps came to.
+    """
 
     @property
     def name(self) -> str:

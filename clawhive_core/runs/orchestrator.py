@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import anyio
 
-from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError
+from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
 from clawhive_core.events.log import Within
 from clawhive_core.execution.door import Door
-from clawhive_core.execution.scope import RunScope
+from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
@@ -20,12 +21,17 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
-from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.delegation import DelegatePlanner, Delegation
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.ownership import Owner, admit, claim, release, take_up
-from clawhive_core.runs.steps import PlanRunner, check_plan
+from clawhive_core.runs.planning import Planning, report
+from clawhive_core.runs.procedure import ProcedurePlanner
+
+REACT = "react"
+"""The planner of prompts that plans nothing: the loop goes from turn to turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,27 +188,52 @@ class Orchestrator:
             )
         await self.journal.append(*events, within=request.takes)
 
+    def planner(self, request: RunRequest) -> Planner | None:
+        """Return what plans a run, None where its loop goes from turn to turn.
+
+        Raises:
+            UsageError: `cannot_plan`: no planner has that name.
+        """
+        if request.delegates and request.task.prompt is None:
+            return DelegatePlanner(request.delegates)
+        # Runs of before there were others say `procedure` where they mean the loop.
+        if request.task.prompt is not None and request.planner in {REACT, ProcedurePlanner.name}:
+            return None
+        found = self.planners.get(request.planner)
+        if found is None:
+            known = ", ".join(sorted({*self.planners, REACT}))
+            raise UsageError(
+                f"no planner is called `{request.planner}`",
+                code="cannot_plan",
+                place="--planner",
+                fix=f"there are: {known}",
+            )
+        return found
+
     async def _execute(self, request: RunRequest) -> RunResult:
-        if request.task.prompt is not None:
-            return await self._answer(request, request.task.prompt)
-        planner = self.planners.get(request.planner)
-        if planner is None:
-            raise RunError(f"no planner is called `{request.planner}`", code="cannot_plan")
-        plan = await planner.plan(request.task, self._plan_context(request))
-        check_plan(plan)
-        await self.journal.append(
-            self._event(request, "plan.made", {"plan": plan.to_dict()}, "succeeded")
-        )
-        runner = PlanRunner(
-            self.door, self.journal, request.scope, request.principal, request.task, plan
-        )
-        await runner.execute()
+        planner, prompt = self.planner(request), request.task.prompt
+        if prompt is not None and request.delegates:
+            prompt = await Delegation(self.door, self.journal, request).merged_into(prompt)
+        if planner is not None:
+            return await self._planned(request, planner, prompt)
+        return await self._answer(request, prompt or "")
+
+    async def _planned(
+        self, request: RunRequest, planner: Planner, prompt: str | None
+    ) -> RunResult:
+        """Run a planner's plans; the answer to a prompt is what the last one says, or a model."""
+        task = request.task if prompt is None else replace(request.task, prompt=prompt)
+        planning = Planning(self.door, self.journal, request, task, self._completing(request))
+        runner = await planning.execute(planner)
         if runner.waits:
             return RunResult("waiting_approval")
-        error = runner.first_error()
-        return RunResult(
-            "succeeded" if error is None else "failed", runner.output(), error, runner.artifacts()
-        )
+        error, output = runner.first_error(), runner.output()
+        artifacts = runner.artifacts()
+        if prompt is not None and runner.plan.output is None and request.model is not None:
+            asked = f"{prompt}\n\n{report(runner)}"
+            answered = await self._answer(replace(request, tools=(), max_tool_rounds=0), asked)
+            output, error = answered.output, error or answered.error
+        return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
         settings = LoopSettings(
@@ -224,14 +255,10 @@ class Orchestrator:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
         return RunResult("succeeded", text, artifacts=loop.artifacts)
 
-    def _plan_context(self, request: RunRequest) -> PlanContext:
-        async def complete(question: LlmRequest) -> LlmResponse:
-            from clawhive_core.execution.scope import CallScope
-
-            scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/.plan")
-            return await self.models.complete(question, scope)
-
-        return PlanContext(request.tools, request.task_type, complete, {})
+    def _completing(self, request: RunRequest) -> Callable[[LlmRequest], Awaitable[LlmResponse]]:
+        run = request.scope
+        scope = CallScope(run, request.principal, f"{run.run_id}/.plan")
+        return partial(self.models.complete, scope=scope)
 
     async def end(self, request: RunRequest, result: RunResult) -> None:
         """Record how a run ended, or that it waits for a person, and give it up."""

@@ -30,6 +30,7 @@ from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list
+from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
@@ -115,6 +116,7 @@ class RequestMaker:
             options,
             principal,
             title=preview(text, 80),
+            delegates=started_by_words(startable(self.config, self.catalog, principal), text),
             **self.answering(agent, allow_list(self.config, principal), options),
         )
 
@@ -169,6 +171,7 @@ class RequestMaker:
             principal,
             skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
             title=full_name,
+            delegates=started_by_type(startable(self.config, self.catalog, principal), full_name),
             task_type=task_type.to_dict(),
         )
 
