@@ -16,32 +16,28 @@ from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
-from clawhive_core.catalog.store import RESERVED, CatalogStore
+from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
-from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
-from clawhive_core.execution.handlers import skill_providers
-from clawhive_core.execution.sandbox import SandboxProvider
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
-from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.agents import agent_provider
-from clawhive_core.hive.boxes import handler_boxes, sandbox_broker
+from clawhive_core.hive.assembly import own_providers, skill_tools
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, follow
 from clawhive_core.hive.running import Running
+from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -53,7 +49,6 @@ from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
-from clawhive_core.runs.agents import known_skills
 from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunResult
@@ -63,7 +58,6 @@ from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live
 from clawhive_core.runs.session import Session
-from clawhive_core.runs.sub_agents import AgentProvider
 from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
@@ -123,6 +117,7 @@ class Hive:
         self._running = Running(
             live, self._orchestrator, lambda: self._requests, config.user_dir, self.notes.append
         )
+        self._spawner = Spawner(self._running)
 
     @classmethod
     def open(
@@ -199,13 +194,37 @@ class Hive:
             raise UsageError("give a prompt or a task type", fix='hive.run("...") or task="..."')
         if prompt is not None:
             request = self._requests.prompt(prompt, chosen)
-            self.models.adapter(request.model or "")
         else:
             request = self._requests.task(str(task), input or {}, chosen)
-        self._orchestrator.planner(request)
+        self._running.check(request)
         chosen.on_start(request)
         await self._running.run(request)
         return run_json(self.log, request.scope.run_id)
+
+    async def spawn(
+        self,
+        task: str,
+        agent: str,
+        *,
+        parent: Session | None = None,
+        options: RunOptions | None = None,
+    ) -> SubAgent:
+        """Start a sub-agent beside this program; return its handle.
+
+        Args:
+            task: What it is to do.
+            agent: Its name, of `[agents.NAME]`.
+            parent: The session that starts it, whose rights bound its own; it needs
+                `agent.spawn:NAME`. Without one the agent is the first of its trace.
+            options: How to run it, where it has no parent.
+
+        Raises:
+            UsageError: There is no such agent.
+            UnknownModel: It has no model.
+        """
+        if parent is not None:
+            return self._spawner.of_session(task, agent, parent)
+        return self._spawner.top(task, replace(options or RunOptions(), agent=agent))
 
     async def call(
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
@@ -235,6 +254,7 @@ class Hive:
                 result = session.result()
             finally:
                 with anyio.CancelScope(shield=True):
+                    await self._spawner.stop(session)
                     await self._orchestrator.end(request, result)
 
     def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
@@ -330,28 +350,21 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        broker = sandbox_broker(self.config, self._engines)
+        add, config = self.catalog.add, self.config
         await self.catalog.add_foreign(*self.plugins.providers())
-        await self.catalog.add(SandboxProvider(broker))
-        await self.catalog.add(CoreProvider(self._core_tools()))
-        await self.catalog.add(self._agents())
+        await add(*own_providers(config, self._engines, self._library))
+        await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
         self._hold_skills()
-        await self._add_skills()
-        await self.catalog.add(*task_providers(self.skills, self.catalog))
-
-    def _agents(self) -> AgentProvider:
-        return agent_provider(self.config, self._running, self.approvals)
+        found, notes = skill_tools(
+            config, self._engines, self.skills, self.catalog.current, self.plugins
+        )
+        self.notes += notes
+        await add(*found)
+        await add(*task_providers(self.skills, self.catalog))
 
     def _engines(self) -> Sequence[SandboxEngine]:
         return self._contributed.values("clawhive_sandboxes")
-
-    def _core_tools(self) -> tuple[CoreTool, ...]:
-        return (
-            *own_values.TOOLS,
-            *artifacts.TOOLS,
-            skill_open(self._library, partial(known_skills, self.config)),
-        )
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""
@@ -360,17 +373,9 @@ class Hive:
         self._requests = replace(self._requests, left_out=found.left_out)
         self.notes += found.notes
 
-    async def _add_skills(self) -> None:
-        """Add the exported tools of skills; none takes the name of what is there."""
-        names = {name.partition(".")[0] for name in self.catalog.current.tools}
-        taken = RESERVED | names | {record.id for record in self.plugins.records()}
-        boxes = handler_boxes(self.config, self._engines)
-        providers, notes = skill_providers(self.skills, boxes, taken)
-        self.notes += notes
-        await self.catalog.add(*providers)
-
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
+            await self._spawner.stop()
             await self.catalog.close_providers()
             await self._contributed.close()
             await self._sinks.close()

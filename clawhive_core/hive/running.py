@@ -26,6 +26,17 @@ class Running:
     user_dir: Path
     note: Callable[[str], None]
 
+    def check(self, request: RunRequest) -> None:
+        """Refuse a run that could not begin.
+
+        Raises:
+            UsageError: No planner has the name that it wants.
+            UnknownModel: No adapter serves its model.
+        """
+        if request.model is not None:
+            self.live.models.adapter(request.model)
+        self.orchestrator.planner(request)
+
     async def run(self, request: RunRequest) -> None:
         """Execute a run to its end or its next stop."""
         async with self.owned(request):

@@ -53,6 +53,20 @@ def children_of(log: EventLog, run_id: str) -> list[Child]:
     return [Child(*map(str, row)) for row in log.read(_CHILDREN, (run_id,))]
 
 
+def tree_below(log: EventLog, run_id: str) -> list[dict[str, Any]]:
+    """Return the runs that a run started as JSON, each with those that it started."""
+    return [
+        {
+            "run_id": each.run_id,
+            "principal": each.principal,
+            "title": each.title,
+            "status": each.status,
+            "children": tree_below(log, each.run_id),
+        }
+        for each in children_of(log, run_id)
+    ]
+
+
 def below(log: EventLog, run_id: str) -> list[str]:
     """Return the ids of every run below a run, at whatever depth."""
     return [str(row[0]) for row in log.read(_BELOW, (run_id,))]

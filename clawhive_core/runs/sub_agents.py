@@ -156,7 +156,7 @@ class SubAgents:
         """Return a sub-agent's files by their paths in its parent's folder."""
         folder = PurePath(start_of(self.log, run_id)["artifacts"]).name
         files = (Artifact(**row) for row in rows)
-        return tuple(replace(each, path=f"{folder}/{each.path}") for each in files)
+        return tuple(replace(each, path=str(PurePath(folder, each.path))) for each in files)
 
 
 class AgentProvider:

@@ -10,6 +10,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.runs import ENDED
+from clawhive_core.runs.lineage import tree_below
 
 _LIST = (
     "SELECT run_id, trace_id, task_id, parent_run_id, task_type, title, status, started_at,"
@@ -67,6 +68,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "ended_at": row["ended_at"],
         "output": output,
         **({"output_pruned": True} if is_pruned else {}),
+        "children": tree_below(log, run_id),
         "artifacts_dir": row["artifacts"],
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),
