@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from clawhive_core.capabilities.pattern import Capability, overlaps
 from clawhive_core.capabilities.segments import ANY, EVERYTHING, REST, Segments
@@ -42,7 +42,8 @@ class PatternIndex(Generic[T]):
             if not level:
                 return []
         if len(level) == 1:
-            return cast("list[tuple[Capability, T]]", level[0][_HELD])
+            held: list[tuple[Capability, T]] = level[0][_HELD]
+            return held
         return [each for node in level for each in node[_HELD]]
 
     def meeting(self, capability: Capability) -> list[tuple[Capability, T]]:

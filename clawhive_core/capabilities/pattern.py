@@ -20,6 +20,10 @@ from clawhive_core.capabilities.verbs import HOST_FAMILY, VERBS, Verb, closest_v
 from clawhive_core.errors import CapabilityError
 
 _CACHED_LENGTH: Final = 1024
+_FILES: Final = frozenset(
+    name for name, verb in VERBS.items() if verb.kind == "path" and paths.is_absolute(name)
+)
+"""The verbs of nearly every call: shown without looking their kind up."""
 _NO_VARIABLES: Final[Mapping[str, str]] = {}
 
 
@@ -217,6 +221,8 @@ def _expect_kind(name: str, kind: str, example: str) -> None:
 
 
 def _show(verb: str, parts: tuple[Segments, ...]) -> str:
+    if verb in _FILES:
+        return f"/{'/'.join(parts[0])}"
     if verb == "sandbox.exec":
         return words.show_program(parts)
     kind = (verb_of(verb) or HOST_FAMILY).kind

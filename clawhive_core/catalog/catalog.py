@@ -57,6 +57,11 @@ class Catalog:
             tool = self.tools.get(canonical)
         return tool
 
+    def meta_of(self, name: str) -> ToolMeta | None:
+        """Return what is known of the tool of that name or alias."""
+        tool = self.find(name)
+        return None if tool is None else tool.meta
+
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
 

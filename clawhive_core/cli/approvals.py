@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.editing import edited_by_hand, read_arguments, read_file
-from clawhive_core.cli.output import note, print_json, short, table
+from clawhive_core.cli.output import note, print_json, short, table, visible
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.model.approvals import Approval
-    from clawhive_core.policy.answers import AnswerOptions, Edited
+    from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
     from clawhive_core.policy.approvals import ApprovalBook
 
 SCOPES = ("once", "step", "task", "session", "always")
@@ -77,6 +77,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         found = book.find(approval)
         given = book.input_of(found)
         asked = book.asked(found)[0].input
+        tool, equal = book.tool_of(found), book.equals(found)
     if as_json:
         _print_json([found])
         return
@@ -85,7 +86,13 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     if found.edited:
         from clawhive_core.model.edits import edits
 
-        click.echo(f"edited   {_visible(edits(asked, given))}")
+        click.echo(f"edited   {visible(edits(asked, given))}")
+    if len(equal) > 1:
+        names = ", ".join(short(each.approval_id) for each in equal)
+        click.echo(f"equal    {len(equal)} equal calls wait ({names}): --all answers them")
+    if diff := _changed(settings, found, tool):
+        click.echo("changed  the tool is no longer what it was:")
+        click.echo("\n".join(map(visible, diff.splitlines())))
     click.echo(f"asked    {found.created_at}   expires  {found.expires_at}")
     if found.state == "pending":
         click.echo("\n".join(_wider(found)))
@@ -93,6 +100,20 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         reason = f": {found.reason}" if found.reason else ""
         click.echo(f"answered by {found.resolved_by}{reason}")
     _print_grants(found)
+
+
+def _changed(settings: Settings, approval: Approval, tool: str | None) -> str:
+    """Return how an approval's tool changed since it was asked for, where that matters now."""
+    from clawhive_core.policy.suspension import suspension
+
+    if tool is None or approval.state not in {"pending", "approved", "drifted"}:
+        return ""
+
+    async def diff() -> str:
+        async with settings.hive() as hive:
+            return suspension(tool, hive.catalog.current.meta_of)
+
+    return run_async(diff())
 
 
 @command.command(epilog="Example: clawhive approvals approve last --scope task")
@@ -115,6 +136,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     type=click.Path(allow_dash=True),
     help="Take the call's arguments from a file, or - for stdin.",
 )
+@click.option("--all", "everything", is_flag=True, help="Also its run's equal calls that wait.")
 @click.option("--reason", metavar="TEXT", help="Why, for the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -128,6 +150,9 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
     from clawhive_core.policy.grants import duration
 
     refuse_inside_run(os.environ, "approvals")
+    if options["everything"]:
+        _approve_equal(settings, approval, options)
+        return
     life = None if options["expires"] is None else duration(options["expires"])
     more: AnswerOptions = {
         "scope": options["scope"],
@@ -145,17 +170,55 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
 
 @command.command(epilog='Example: clawhive approvals deny last --reason "wrong file"')
 @click.argument("approval", metavar="ID")
+@click.option("--all", "everything", is_flag=True, help="Also its run's equal calls that wait.")
 @click.option("--reason", metavar="TEXT", help="Why, for the log and for whoever asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def deny(settings: Settings, approval: str, *, reason: str | None, as_json: bool) -> None:
+def deny(settings: Settings, approval: str, **options: Any) -> None:
     """Let a call not happen."""
     from clawhive_core.config import refuse_inside_run
 
     refuse_inside_run(os.environ, "approvals")
+    if options["everything"]:
+        _print_answers(_answer_equal(settings, approval, "deny", options["reason"]), options)
+        return
     with _book(settings) as (book, config):
-        found = book.resolve(approval, "deny", by=_person(config), reason=reason)
-    _print_answer(found, as_json=as_json)
+        found = book.resolve(approval, "deny", by=_person(config), reason=options["reason"])
+    _print_answer(found, as_json=options["as_json"])
+
+
+def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]) -> None:
+    """Approve an approval and those for equal calls, each for its own call."""
+    wider = options["scope"] != "once" or options["grants"] or options["expires"] is not None
+    if wider or options["edit"] or options["edit_json"] is not None:
+        raise UsageError(
+            "several calls are approved as they are, each alone",
+            place="--all",
+            fix="leave out --scope, --grant, --expires, --edit and --edit-json, or --all",
+        )
+    done = _answer_equal(settings, approval, "approve", options["reason"])
+    _print_answers(done, options)
+    if not options["as_json"]:
+        note(f"go on: clawhive runs resume {short(done[0].run_id)}")
+
+
+def _answer_equal(
+    settings: Settings, approval: str, answer: Verdict, reason: str | None
+) -> Sequence[Approval]:
+    """Answer an approval and those that wait for equal calls; return what this answered."""
+    with _book(settings) as (book, config):
+        book.expire()
+        found = book.find(approval)
+        equal = book.equals(found) or [found]
+        return book.resolve_each(equal, answer, by=_person(config), reason=reason)
+
+
+def _print_answers(done: Sequence[Approval], options: Mapping[str, Any]) -> None:
+    if options["as_json"]:
+        _print_json(done)
+        return
+    first = done[0]
+    click.echo(f"{first.state}: {len(done)} x {first.tool} {visible(first.preview[:60])}")
 
 
 @contextmanager
@@ -207,9 +270,9 @@ def _print_answer(found: Approval, *, as_json: bool) -> None:
     if as_json:
         _print_json([found])
         return
-    click.echo(f"{found.state}: {found.tool} {_visible(found.preview[:60])}")
+    click.echo(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
     if found.edited:
-        click.echo("\n".join(map(_visible, found.diff.splitlines())))
+        click.echo("\n".join(map(visible, found.diff.splitlines())))
     _print_grants(found)
     for each in found.grants:
         note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
@@ -236,7 +299,7 @@ def _wider(approval: Approval) -> list[str]:
 def granted_lines(rights: Sequence[str], scope: str) -> list[str]:
     """Return the rights that a wider scope would give, numbered, for a terminal."""
     lines = [f"  {number}  {each}" for number, each in enumerate(rights, 1)]
-    return [f"gives, {_UNTIL[scope]}:", *map(_visible, lines)]
+    return [f"gives, {_UNTIL[scope]}:", *map(visible, lines)]
 
 
 def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None = None) -> str:
@@ -251,7 +314,7 @@ def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None
         lines += ["", *now.diff.splitlines()]
     else:
         lines += [line for name, value in arguments.items() for line in _argument(name, value)]
-    return "\n".join(map(_visible, lines))
+    return "\n".join(map(visible, lines))
 
 
 def _argument(name: str, value: Any) -> list[str]:
@@ -259,11 +322,6 @@ def _argument(name: str, value: Any) -> list[str]:
     if isinstance(value, str) and "\n" in value:
         return [f"input    {name}:", *(f"  | {line}" for line in value.split("\n"))]
     return [f"input    {name} = {json.dumps(value, ensure_ascii=False)}"]
-
-
-def _visible(line: str) -> str:
-    """Show what would steer the terminal, or turn the line around, as its code."""
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in line)
 
 
 def _print_json(found: Sequence[Approval]) -> None:

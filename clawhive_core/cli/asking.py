@@ -12,6 +12,7 @@ import click
 
 from clawhive_core.cli.approvals import describe, granted_lines
 from clawhive_core.cli.editing import edited_by_hand
+from clawhive_core.cli.grants import suspended_lines, suspended_rights
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _WIDER: Mapping[str, ApprovalScope] = {"s": "step", "t": "task", "c": "session",
 _CHOICES = "y yes, once   s step   t task   c conversation   a always   e edit   n no > "
 _UNSAFE_CHOICES = "y yes, once   e edit   n no > "
 _LESS = "Enter gives these   numbers or rights give less   b back > "
+
+_COMPANY_SECONDS = 0.2
+"""How long a question waits for equal calls that a plan makes at the same time."""
 
 
 def approve_option(command: Any) -> Any:
@@ -86,7 +90,10 @@ class Terminal:
 
         lock = self._one_at_a_time = self._one_at_a_time or anyio.Lock()
         async with lock:
-            if self.hive is not None:
+            if self.hive is None:
+                return
+            await anyio.sleep(_COMPANY_SECONDS)
+            if self.hive.approvals.find(approval.approval_id).state == "pending":
                 with self._line.hidden():
                     await _Question(self.hive, approval).ask()
 
@@ -98,13 +105,16 @@ class _Question:
     hive: Hive
     approval: Approval
     edited: Edited | None = None
+    equal: Sequence[Approval] = ()
+    """What waits for exactly this call, this one included, as it was shown."""
 
     async def ask(self) -> None:
         click.echo("\nApprove?", err=True)
         self._show()
         unsafe = self.approval.risk == "unsafe"
         while True:
-            line = await _line(_UNSAFE_CHOICES if unsafe else _CHOICES)
+            choices = _UNSAFE_CHOICES if unsafe else _CHOICES
+            line = await _line(self._batch + choices)
             if line is None:
                 return
             if await self._take(line.lower(), unsafe=unsafe):
@@ -113,18 +123,42 @@ class _Question:
     async def _take(self, key: str, *, unsafe: bool) -> bool:
         """Do what a key says; whether that answered the call."""
         if key in {"n", "no"}:
-            return await self._resolve("deny", {})
+            several = self.equal if len(self.equal) > 1 else ()
+            return await self._resolve("deny", {}, several)
         if key in {"y", "yes"}:
             return await self._resolve("approve", {"edited": self.edited})
+        if key == "m" and self._batch:
+            return await self._resolve("approve", {}, self.equal)
         if key in {"e", "edit"}:
             await self._edit()
         elif key in _WIDER and not unsafe:
             return await self._widen(_WIDER[key])
         return False
 
+    @property
+    def _batch(self) -> str:
+        """What is offered beside the other answers where equal calls wait, else nothing."""
+        alone = self.approval.risk == "unsafe" or self.edited is not None
+        several = len(self.equal) > 1 and not alone
+        return f"m these {len(self.equal)} calls   " if several else ""
+
     def _show(self) -> None:
+        self.equal = self.hive.approvals.equals(self.approval)
+        if len(self.equal) > 1:
+            click.echo(f"{len(self.equal)} equal calls: `n` denies each", err=True)
         given = self.hive.approvals.input_of(self.approval)
         click.echo(describe(self.approval, given, self.edited), err=True)
+        for line in self._suspended():
+            click.echo(line, err=True)
+
+    def _suspended(self) -> list[str]:
+        """Return which rights do not count for this call, as its tool changed, and how it did."""
+        from clawhive_core.policy.grants import GrantBook
+
+        book = GrantBook(self.hive.config.user_dir, self.hive.log)
+        tool = self.hive.catalog.current.meta_of(self.approval.tool)
+        suspended = [] if tool is None else suspended_rights(book, tool)
+        return [line for each in suspended for line in suspended_lines(each)]
 
     async def _edit(self) -> None:
         try:
@@ -153,12 +187,17 @@ class _Question:
             click.echo(f"{error.message}; {error.fix}", err=True)
             return False
 
-    async def _resolve(self, verdict: Verdict, more: AnswerOptions) -> bool:
+    async def _resolve(
+        self, verdict: Verdict, more: AnswerOptions, several: Sequence[Approval] = ()
+    ) -> bool:
         import anyio
 
         by = f"user:{self.hive.config.get('user.id')}"
 
         def resolve() -> None:
+            if several:
+                self.hive.approvals.resolve_each(several, verdict, by=by)
+                return
             self.hive.approvals.resolve(self.approval.approval_id, verdict, by=by, **more)
 
         try:

@@ -153,7 +153,7 @@ def _plugins(settings: Settings) -> Iterator[Check]:
 
 def _engines(settings: Settings) -> Iterator[Check]:
     """Say for each listed command which engine runs it."""
-    from clawhive_core.execution.sandbox import INSTALL
+    from clawhive_core.execution.sandbox import way_to_run
 
     found = [each.value for each in settings.plugins().contributions("clawhive_sandboxes")]
     for program in settings.config().get("sandbox.commands"):
@@ -162,7 +162,9 @@ def _engines(settings: Settings) -> Iterator[Check]:
             names = ", ".join(f"{engine.name} {engine.version}" for engine in engines)
             yield Check(f"sandbox {program}", "ok", names)
         else:
-            yield Check(f"sandbox {program}", "missing", "no engine runs it", INSTALL)
+            yield Check(
+                f"sandbox {program}", "missing", "no engine runs it", way_to_run(program.split()[0])
+            )
     if not os.environ.get("CLAWHIVE_RUN"):
         return
     yield Check("inside a run", "ok", "rights and trust cannot be changed from here")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json, short, table
-from clawhive_core.cli.settings import Settings
+from clawhive_core.cli.output import note, print_json, short, table, visible
+from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
+    from clawhive_core.model.tools import ToolMeta
     from clawhive_core.policy.grants import GrantBook, Wish
+    from clawhive_core.policy.suspension import FindTool
 
 
 @click.group(epilog="Example: clawhive grants list")
@@ -56,8 +58,9 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
     from clawhive_core.config import refuse_inside_run
 
     refuse_inside_run(os.environ, "rights")
+    tool = _identity(settings, options["capability"])
     with _book(settings, make=True) as (book, config, log):
-        wish = _wish(options, log)
+        wish = replace(_wish(options, log), tool=tool)
         given = book.issue(wish, _variables(config, wish, log), datetime.now(UTC))
     if as_json:
         print_json({"schema": "grants/1", "grants": [given]})
@@ -75,14 +78,17 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
-    """List the rights that people gave and that stand."""
+    """List the rights that people gave and that stand.
+
+    One that names a tool is suspended while the tool is not what it was: what changed is shown.
+    """
     from clawhive_core.policy.grants import is_given
 
     with _book(settings) as (book, _, _):
         standing = book.standing(datetime.now(UTC))
         if (problem := book.problem) is not None:
             note(f"note: {problem}")
-    grants = [each for each in standing if everything or is_given(each)]
+    grants = _looked_at(settings, [each for each in standing if everything or is_given(each)])
     if as_json:
         print_json({"schema": "grants/1", "grants": grants})
         return
@@ -99,6 +105,34 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         for each in grants
     ]
     click.echo(table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "USES", "EXPIRES")))
+    for each in grants:
+        if "suspended" in each:
+            print_suspended(each)
+
+
+@command.command(epilog="Example: clawhive grants resume last")
+@click.argument("grant", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def resume(settings: Settings, grant: str, *, as_json: bool) -> None:
+    """Give a suspended right anew, for its tool as it is now.
+
+    Look at `clawhive tools show TOOL` before: it prints what changed.
+    """
+    from clawhive_core.config import refuse_inside_run
+
+    refuse_inside_run(os.environ, "rights")
+    now = datetime.now(UTC)
+    with _book(settings) as (book, _, _):
+        _, old = book.find(grant, now)
+    find = _tools(settings)
+    with _book(settings) as (book, _, _):
+        given = book.resume(old.grant_id, find, now)
+    if as_json:
+        print_json({"schema": "grants/1", "grants": [given]})
+        return
+    click.echo(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
+    note(f"in place of {short(old.grant_id)}, for its tool as it is now")
 
 
 @command.command(epilog="Example: clawhive grants revoke last")
@@ -119,6 +153,70 @@ def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
         print_json({"schema": "grants/1", "grants": left})
     else:
         click.echo(f"revoked: {short(ended)}")
+
+
+def print_suspended(grant: Mapping[str, Any]) -> None:
+    """Print why a grant does not count now, and what would make it count."""
+    click.echo("\n".join(suspended_lines(grant)))
+    note(f"give it anew: clawhive grants resume {short(grant['grant_id'])}")
+
+
+def suspended_lines(grant: Mapping[str, Any]) -> list[str]:
+    """Return why a grant does not count now, for a terminal."""
+    title = f"suspended: {short(grant['grant_id'])} {grant['capability']}: its tool changed"
+    return ["", *map(visible, [title, *grant["suspended"].splitlines()])]
+
+
+def suspended_of(settings: Settings, tool: ToolMeta) -> list[dict[str, Any]]:
+    """Return the rights that people gave to a tool which is no longer what it was."""
+    with _book(settings) as (book, _, _):
+        return suspended_rights(book, tool)
+
+
+def suspended_rights(book: GrantBook, tool: ToolMeta) -> list[dict[str, Any]]:
+    """Return what of a book's rights a tool's change suspends, each with how it changed."""
+    from clawhive_core.policy.grants import is_given
+
+    rows = [each for each in book.standing(datetime.now(UTC)) if is_given(each)]
+    looked_at = _with_suspension(rows, {tool.name: tool}.get)
+    return [each for each in looked_at if "suspended" in each]
+
+
+def _looked_at(settings: Settings, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return grants with what changed in their tools; only one that names any needs the catalog."""
+    named = any(each["tool"] is not None for each in rows)
+    return _with_suspension(rows, _tools(settings)) if named else rows
+
+
+def _with_suspension(rows: Sequence[Mapping[str, Any]], find: FindTool) -> list[dict[str, Any]]:
+    from clawhive_core.policy.suspension import suspension
+
+    diffs = [suspension(each["tool"], find) for each in rows]
+    return [
+        {**each, **({"suspended": diff} if diff else {})}
+        for each, diff in zip(rows, diffs, strict=True)
+    ]
+
+
+def _identity(settings: Settings, capability: str) -> str | None:
+    """Return what the tool is that a right names, None where it names none that is there."""
+    from clawhive_core.capabilities import normalise
+    from clawhive_core.model.identity import ToolIdentity
+    from clawhive_core.policy.suspension import named_tool
+
+    name = named_tool(normalise(capability, {})) if capability.startswith("tool.call:") else ""
+    tool = _tools(settings)(name) if name else None
+    if name and tool is None:
+        note(f"note: there is no tool `{name}` now: the right will count whatever it is then")
+    return None if tool is None else ToolIdentity.of(tool).text
+
+
+def _tools(settings: Settings) -> FindTool:
+    async def found() -> FindTool:
+        async with settings.hive() as hive:
+            return hive.catalog.current.meta_of
+
+    return run_async(found())
 
 
 @contextmanager

@@ -12,6 +12,11 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
 
 
+def visible(line: str) -> str:
+    """Show what would steer the terminal, or turn the line around, as its code."""
+    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in line)
+
+
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether `--json` stands among the arguments, before a `--`."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments

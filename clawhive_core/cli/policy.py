@@ -87,6 +87,8 @@ def _print(facts: Mapping[str, Any]) -> None:
         click.echo(f"  {each['verdict']:5} {each['capability']}{by}: {each['rule']}")
         for near in each["unmet"]:
             click.echo(f"        {near['pattern']}: not so: {', '.join(near['constraints'])}")
+    for grant in facts["suspended"]:
+        click.echo(f"  suspended: {short(grant)} counts no longer, as the tool changed")
     if facts["floor"] == "ask":
         click.echo(f"  ask   the tool's risk is {facts['risk']}")
     for check in facts["checks"]:
@@ -102,4 +104,5 @@ def _source(rule: Mapping[str, Any]) -> str:
     uses = f", {rule['uses']} uses" if rule["uses"] is not None else ""
     face = rule.get("delegate", rule["pattern"])
     kept = "" if face == rule["pattern"] else f", children: {face or 'nothing'}"
-    return f"{rule['issuer']}{parent}{until}{uses}{kept}"
+    suspended = ", suspended: its tool changed" if rule["suspended"] else ""
+    return f"{rule['issuer']}{parent}{until}{uses}{kept}{suspended}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.asking import approve_option, asking, attend
+from clawhive_core.cli.live_text import LiveText
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short
 from clawhive_core.cli.progress import ProgressLine, progress_line
 from clawhive_core.cli.settings import Settings, run_async
@@ -60,20 +62,22 @@ def command(settings: Settings, **options: Any) -> int:
         raise click.UsageError("--skill is for a PROMPT; a task has its own skill.")
     if options["task"] is not None and options["planner"] is not None:
         raise click.UsageError("--planner is for a PROMPT; a task has its own steps.")
-    run = run_async(_run(settings, options))
+    run, printed = run_async(_run(settings, options))
     if options["as_json"]:
         print_json(run)
     else:
-        print_run(run)
+        print_run(run, printed=printed)
     return EXIT_CODES.get(run["status"], 1)
 
 
-async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]:
+async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the run, and whether its output is printed already."""
     from clawhive_core.cli.inputs import read_inputs
     from clawhive_core.runs.requests import RunOptions
     from clawhive_core.runs.tasks import find_task_type
 
     line = progress_line(settings, as_json=options["as_json"])
+    live = LiveText(line) if sys.stdout.isatty() and not options["as_json"] else None
 
     def announce(request: RunRequest) -> None:
         _announce(request, settings, as_json=options["as_json"])
@@ -90,7 +94,8 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
         skills=options["active"],
         command=_command(settings, options),
         on_start=announce,
-        on_signal=relay(line),
+        on_signal=relay(line, live),
+        stream=live is not None,
         **asking(options["approve"], line, as_json=options["as_json"]),
     )
     with line:
@@ -105,16 +110,23 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]
             notes = hive.notes
     for text in notes:
         note(f"note: {text}")
-    return run
+    return run, live is not None and live.ended(run["output"])
 
 
-def relay(line: ProgressLine) -> Callable[[Signal], None]:
-    """Show at once cards, and what a program says on its stderr; its stdout is the task's."""
+def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal], None]:
+    """Show at once cards, a model's text, and what a program says on its stderr.
+
+    A program's stdout is the task's.
+    """
     from codecs import getincrementaldecoder
 
     decoder = getincrementaldecoder("utf-8")("replace")
 
     def show(signal: Signal) -> None:
+        if live is not None and signal.kind == "text":
+            live.take(signal.step_id, signal.text)
+        elif live is not None and signal.kind == "again":
+            live.again(signal.text)
         if signal.card is not None:
             with line.hidden():
                 _print_card(signal.card)
@@ -150,11 +162,11 @@ def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None
         note(f"run {short(request.scope.run_id)}: {request.title}")
 
 
-def print_run(run: Mapping[str, Any]) -> None:
+def print_run(run: Mapping[str, Any], *, printed: bool = False) -> None:
     """Print what came of a run: its output, files, refusals and error, and what to do next."""
     import json
 
-    output = run["output"]
+    output = None if printed else run["output"]
     if isinstance(output, str):
         click.echo(output, nl=bool(output) and not output.endswith("\n"))
     elif output is not None:

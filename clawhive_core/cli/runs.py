@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.output import next_line, note, print_json, short, table
 from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.replay import ReplayReport
 
 
 @click.group(epilog="Example: clawhive runs show last")
@@ -138,30 +142,126 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
 @click.argument("run")
 @click.option(
     "--mode",
-    type=click.Choice(["exact"]),
+    type=click.Choice(["exact", "tools", "model", "policy"]),
     default="exact",
     show_default=True,
-    help="What is repeated on the recorded answers.",
+    help="What is done anew: only our own code, the tools, the model, or the decisions.",
 )
+@click.option("--model", metavar="PROVIDER:NAME", help="With --mode model: another model.")
+@click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give the new run a right.")
+@approve_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def replay(settings: Settings, run: str, mode: str, *, as_json: bool) -> int:
-    """Repeat a run on its recorded answers; exit 1 at the first difference."""
+def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: Any) -> int:
+    """Run a run again; exit 1 where it and its record part.
+
+    `exact` holds planner, loop and orchestrator against the record and executes nothing. `tools`
+    makes the calls anew on the model's recorded turns; `model` asks a model anew over the tools'
+    recorded answers. Both are new runs, under today's policy. `policy` decides every recorded call
+    under today's rules and executes nothing.
+    """
+    from clawhive_core.cli.progress import progress_line
+    from clawhive_core.cli.run import relay
+    from clawhive_core.runs.requests import RunOptions
+
+    line = progress_line(settings, as_json=as_json)
+    options = RunOptions(
+        model=given["model"],
+        grants=given["grants"],
+        command=f"clawhive runs replay {run} --mode {mode}",
+        on_signal=relay(line),
+        **asking(given["approve"], line, as_json=as_json),
+    )
     settings.log().close()
 
-    async def repeat() -> Any:
+    async def repeat() -> ReplayReport:
         async with settings.hive() as hive:
-            return await hive.replay(run, mode)
+            attend(options, hive)
+            return await hive.replay(run, mode, options)
 
-    report = run_async(repeat())
+    with line:
+        report = run_async(repeat())
     if as_json:
         print_json(report.to_dict())
-    elif report.difference is not None:
-        click.echo(f"run {short(report.run_id)}: {report.difference.message}")
     else:
-        end = "" if report.complete else "; its record ends there, unfinished"
-        click.echo(f"run {short(report.run_id)}: no difference in {report.compared} events{end}")
+        _print_replay(report)
     return 0 if report.ok else 1
+
+
+_COMPARED = {"exact": "events", "policy": "decisions"}
+
+
+def _print_replay(report: ReplayReport) -> None:
+    for each in report.differences or (report.difference,):
+        if each is not None:
+            click.echo(f"run {short(report.run_id)}: {each.message}")
+    if report.ok:
+        end = "" if report.complete else "; its record ends there, unfinished"
+        what = _COMPARED.get(report.mode, "calls")
+        click.echo(f"run {short(report.run_id)}: no difference in {report.compared} {what}{end}")
+    if report.new_run_id is not None:
+        note(f"repeated as: clawhive runs show {short(report.new_run_id)}")
+
+
+@command.command(epilog="Example: clawhive runs diff run_1a2b run_3c4d")
+@click.argument("a")
+@click.argument("b")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def diff(settings: Settings, a: str, b: str, *, as_json: bool) -> int:
+    """Compare two runs: steps, what they came to, how they ended; exit 1 where they differ.
+
+    Times and ids never differ.
+    """
+    from clawhive_core.runs.diff import diff_runs, lines_of
+    from clawhive_core.runs.view import find_run
+
+    log = settings.log()
+    try:
+        found = diff_runs(log, find_run(log, a), find_run(log, b))
+    finally:
+        log.close()
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        for line in lines_of(found):
+            click.echo(line)
+        end = "no difference" if found.equal else "they differ"
+        click.echo(f"{short(found.a)} and {short(found.b)}: {end}")
+    return 0 if found.equal else 1
+
+
+@command.command(epilog="Example: clawhive runs export last --out run.html")
+@click.argument("run")
+@click.option("--out", metavar="FILE", help="Where to; `-` is stdout.  [default: RUN.html]")
+@click.pass_obj
+def export(settings: Settings, run: str, out: str | None) -> None:
+    """Write a run as one HTML file: its timeline, and what was asked, decided and answered.
+
+    The file loads nothing and holds what the log holds, from which secrets are redacted.
+    """
+    from pathlib import Path
+
+    from clawhive_core.runs.page import page
+    from clawhive_core.runs.view import find_run
+
+    log = settings.log()
+    try:
+        run_id = find_run(log, run)
+        text = page(log, run_id)
+    finally:
+        log.close()
+    if out == "-":
+        click.echo(text, nl=False)
+        return
+    target = Path(out or f"{run_id}.html")
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}", place="--out", fix="name another file"
+        ) from error
+    click.echo(str(target))
 
 
 def _print(run: Mapping[str, Any]) -> None:

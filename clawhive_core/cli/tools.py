@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.asking import asking, attend
+from clawhive_core.cli.grants import print_suspended, suspended_of
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
 from clawhive_core.cli.progress import progress_line
@@ -65,6 +66,8 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
         print_json({"schema": "tool/1", "tool": facts})
     else:
         _print_tool(facts)
+        for grant in suspended_of(settings, tool.meta):
+            print_suspended(grant)
 
 
 @command.command(epilog='Example: clawhive tools call file.read --args \'{"path": "README.md"}\'')

@@ -202,6 +202,15 @@ _RUNS = (
         flag="--max-tool-rounds",
     ),
     Setting(
+        "loop.compact_at_tokens",
+        "integer",
+        150_000,
+        "How long a conversation may be, in tokens, before long old results are cleared from it.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 2**53 - 1),
+    ),
+    Setting(
         "run.out",
         "text",
         "clawhive-out",

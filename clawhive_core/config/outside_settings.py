@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from clawhive_core.config.setting import Setting
 
 _MILLISECONDS = (1, 86_400_000)
@@ -39,6 +41,19 @@ _SANDBOX = (
     _limit("tool_calls", 100, "Tool calls from within one execution."),
 )
 
+_BUDGETS: tuple[tuple[str, Literal["integer", "number"], str], ...] = (
+    ("tokens", "integer", "Input and output tokens that a run and its sub-agents may use."),
+    ("cost", "number", "US dollars that its model calls may cost, where prices are known."),
+    ("seconds", "number", "Seconds after which it asks no model any more."),
+)
+
+
+def _budget(key: str, kind: Literal["integer", "number"], text: str) -> Setting:
+    return Setting(
+        key, kind, None, text, project="tighten", tighter="lower", bounds=(0, 1_000_000_000_000)
+    )
+
+
 _MODELS = (
     Setting(
         "model.default",
@@ -56,6 +71,16 @@ _MODELS = (
         "plugins may add others.",
         flag="--planner",
     ),
+    Setting(
+        "model.max_tokens",
+        "integer",
+        8192,
+        "The longest answer that a model is asked for, in tokens.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 10_000_000),
+    ),
+    *(_budget(f"budget.{name}", kind, text) for name, kind, text in _BUDGETS),
     Setting(
         "models.PROVIDER.base_url",
         "text",
@@ -146,6 +171,7 @@ _AGENTS = (
         tighter="lower",
         bounds=(0, 64),
     ),
+    *(_budget(f"agents.NAME.budget.{name}", kind, text) for name, kind, text in _BUDGETS),
     Setting("agents.NAME.when", "texts", (), "Task types or words that start it as a sub-agent."),
 )
 

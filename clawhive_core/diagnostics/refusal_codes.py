@@ -46,10 +46,11 @@ REFUSALS: tuple[Explanation, ...] = (
     Explanation(
         "tool_suspended",
         "The tool changed and waits for a person",
-        "Grants and approvals that named this tool are suspended, because its contract changed "
-        "after they were given.",
-        "Compare with `clawhive tools show NAME`, then give the grant again with "
-        "`clawhive grants issue`.",
+        "Grants that name this tool, and approvals of its calls, are suspended: its contract "
+        "changed after they were given; for tools of MCP servers and skills a changed description, "
+        "annotation or example does so too.",
+        "`clawhive tools show NAME` prints what changed, and `clawhive grants resume ID` gives a "
+        "grant anew for the tool as it is now; so does approving the call with a wider scope.",
     ),
     Explanation(
         "skill_disabled",
@@ -143,8 +144,8 @@ REFUSALS: tuple[Explanation, ...] = (
         "No sandbox engine may run this here",
         "Code runs only inside a sandbox engine. None of the installed engines can run this "
         "program, and ClawHive never runs it outside of one.",
-        "Install the engine that the message names; `clawhive sandbox doctor` shows which there "
-        "are and what they run.",
+        "Do what the message says: write it in a language that an engine runs, or add a plugin "
+        "with one; `clawhive doctor` shows which there are.",
     ),
     Explanation(
         "provider_error",

@@ -27,6 +27,7 @@ class Append:
         "loop",
         "rows",
         "seqs",
+        "size",
         "sync",
         "within",
     )
@@ -37,6 +38,10 @@ class Append:
         self.rows = rows
         self.sync = sync
         self.within = within
+        self.size = 0
+        """About the bytes that it adds to the file."""
+        for row in rows:
+            self.size += row.size
         self.seqs: list[int] = []
         self.error: BaseException | None = None
         self.is_posted = False
@@ -61,16 +66,6 @@ class Append:
     def is_flush(self) -> bool:
         """Whether it writes nothing and only waits for what was queued before it."""
         return not self.rows and self.within is None
-
-    @property
-    def size(self) -> int:
-        """About the bytes that it adds to the file."""
-        size = 0
-        for row in self.rows:
-            size += len(row.inner)
-            for blob in row.blobs:
-                size += len(blob.data)
-        return size
 
     def release(self) -> None:
         """Wake a blocking caller."""

@@ -18,6 +18,7 @@ APPROVAL_EDITED = "approval.edited"
 APPROVAL_RESOLVED = "approval.resolved"
 MODEL_START = "model.start"
 MODEL_END = "model.end"
+MODEL_RETRY = "model.retry"
 GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
 GRANT_USED = "grant.used"
@@ -147,6 +148,7 @@ _KINDS = (
             "diff": "what would change, as a unified diff, or empty",
             "grant_step": "the step that it belongs to, which a grant of scope step is for",
             "expires_at": "until when it can be answered",
+            "tool": "what the tool was then: hashes and contract (blob); older rows lack it",
         },
     ),
     Kind(
@@ -190,6 +192,7 @@ _KINDS = (
             "new": "the messages that the run's earlier requests did not have (blobs)",
             "max_tokens": "the bound of the answer",
             "tool_choice": "which tools the model may call",
+            "asked": "response_schema, temperature, reasoning, options; only those that are set",
         },
     ),
     Kind(
@@ -201,8 +204,21 @@ _KINDS = (
             "response": "the answer's blocks (blob), or null",
             "preview": "the answer on one line, cut",
             "stop_reason": "why it stopped",
+            "answered_by": "the model, as the provider names it; only where it says so",
+            "response_id": "the provider's id of the answer; only where it says one",
+            "raw_stop_reason": "the provider's word for why it stopped; only where it says one",
             "usage": "tokens and cost",
-            "error": "{code, message}, or null",
+            "error": "{code, message, fix}, or null",
+        },
+    ),
+    Kind(
+        MODEL_RETRY,
+        1,
+        "an attempt to reach a model failed and is made again",
+        {
+            "model": "the name after the colon",
+            "error": "{code, message} of the attempt",
+            "wait_seconds": "how long the next attempt waits",
         },
     ),
     Kind(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +31,13 @@ _PAGE = 500
 
 def now() -> str:
     """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    seconds, micros = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_second(seconds)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class EventLog:
@@ -44,6 +51,7 @@ class EventLog:
         self._writer = writer
         self._readers = readers
         self._now = now
+        self._appending: set[Append] = set()
         self.redactor = redactor
         self.database_id = database_id(readers.get())
         """The database's own random id; its checkpoints are filed under it."""
@@ -92,7 +100,7 @@ class EventLog:
         return self._writer.listener_errors
 
     async def append(
-        self, *events: Event, sync: bool = False, within: Within | None = None, alone: bool = False
+        self, *events: Event, sync: bool = False, within: Within | None = None
     ) -> list[int]:
         """Commit events in order and return their sequence numbers.
 
@@ -104,8 +112,6 @@ class EventLog:
             sync: Wait until the disk has them.
             within: Runs first, in the same transaction, on the writing connection. If it raises,
                 nothing of this append is kept and the caller gets that exception.
-            alone: Nobody else appends meanwhile, as far as the caller knows: where nothing must be
-                waited for, commit in this thread, at half the cost of a change of threads.
 
         Raises:
             LogWriteFailed: Nothing of this append was kept.
@@ -113,15 +119,21 @@ class EventLog:
         import asyncio
 
         item = Append(self._rows(events), sync=sync, within=within)
-        if alone and self._writer.commit_here(item):
-            await asyncio.sleep(
-                0
-            )  # others get their turn, and a cancelled caller hears of it, here too
+        # Nobody else appends now: committed in this thread it costs half of a change of threads.
+        # Else it waits for company, because one commit serves all that wait for it.
+        alone, held = not self._appending, self._appending
+        held.add(item)
+        try:
+            if alone and self._writer.commit_here(item):
+                # Others get their turn, and a cancelled caller hears of it, here too.
+                await asyncio.sleep(0)
+                return item.result()
+            ended = item.waits_in(asyncio.get_running_loop())
+            self._writer.submit(item)
+            await ended
             return item.result()
-        ended = item.waits_in(asyncio.get_running_loop())
-        self._writer.submit(item)
-        await ended
-        return item.result()
+        finally:
+            held.discard(item)
 
     def append_now(
         self, *events: Event, sync: bool = False, within: Within | None = None
@@ -224,8 +236,10 @@ class EventLog:
         return self._writer.listen(callback)
 
     def _rows(self, events: Sequence[Event]) -> list[Row]:
-        ts = self._now()
-        return [encode(event, ts, self.redactor) for event in events]
+        ts, redactor = self._now(), self.redactor
+        if len(events) == 1:  # as nearly always
+            return [encode(events[0], ts, redactor)]
+        return [encode(event, ts, redactor) for event in events]
 
     def _load_blob(self, sha256: str, kind: str) -> Any:
         rows = self.read("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))

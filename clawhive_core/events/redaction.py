@@ -34,6 +34,8 @@ class Redactor:
     """
 
     def __init__(self, *, by_form: bool = False) -> None:
+        self.active = by_form
+        """Whether there is anything to look for."""
         self._by_form = by_form
         self._lock = threading.Lock()
         self._secrets: set[str] = set()
@@ -41,11 +43,6 @@ class Redactor:
         self._finder: tuple[tuple[str, ...], Callable[[str], bool]] | None = None
         self._text: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
-
-    @property
-    def active(self) -> bool:
-        """Whether there is anything to look for."""
-        return self._by_form or self._text is not None
 
     def add(self, secret: str) -> None:
         """Replace `secret` from now on; values of less than four characters are ignored."""
@@ -61,6 +58,7 @@ class Redactor:
             self._needles = tuple(sorted(needles))
             self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass"))
             self._text = re.compile(pattern)
+            self.active = True
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8, JSON or not, may hold a secret: a quick first look."""

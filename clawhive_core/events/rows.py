@@ -54,7 +54,9 @@ class Row(NamedTuple):
     """`ts` to `body`."""
     inner: bytes
     """The hashed text of `columns`."""
-    blobs: tuple[Body, ...]
+    blobs: Sequence[Body]
+    size: int
+    """About the bytes that it adds to the file."""
 
 
 def encode(event: Event, ts: str, redactor: Redactor) -> Row:
@@ -86,34 +88,40 @@ def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
 
 
 def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
-    body, blobs = _direct(event.body, redactor) or _walked(event.body, redactor)
+    body, blobs = _direct(event, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
     texts = _texts(event, redactor)
-    _check(event, texts)
-    columns = (ts, event.kind, event.version, *texts, event.status, body)
+    if type(event.version) is not int or not _TEXTS.issuperset(map(type, texts)):
+        _refuse_types(event, texts)
+    kind, *rest = texts
+    columns = (ts, kind, event.version, *rest, body)
     try:
         inner = middle(columns)
     except UnicodeEncodeError:
         columns = tuple(_storable(column) for column in columns)
         inner = middle(columns)
-    return Row(columns, inner, tuple(blobs))
+    size = len(inner)
+    for blob in blobs:
+        size += len(blob.data)
+    return Row(columns, inner, blobs, size)
 
 
-def _direct(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body]] | None:
+def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     """Return what `_walked` does, without a walk where the body is simple: nearly every one is."""
     import orjson
 
-    if redactor.active or not _is_simple(body):
+    body = event.body
+    if redactor.active or not (event.plain or _is_simple(body)):
         return None
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
         kind, value, data = _content(blob, redactor)
+        if kind == "json" and len(data) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % data)
         if _stays_inline(kind, value, data):
-            return orjson.Fragment(
-                b'{"$value":%b}' % (data if kind == "json" else canonical(value))
-            )
+            return orjson.Fragment(b'{"$value":%b}' % canonical(value))
         blobs.append(_set_aside(kind, data))
         return _reference(blobs[-1], blob.preview)
 
@@ -157,7 +165,9 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
 
 
 def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
+    """Return the columns of text, the kind first; the kind and the status are ClawHive's own."""
     texts = (
+        event.kind,
         event.trace_id,
         event.run_id,
         event.task_id,
@@ -167,19 +177,18 @@ def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
         event.principal,
         event.tool,
         event.provider_id,
+        event.status,
     )
     if not redactor.active:
         return texts
-    return [redactor.text(text) if isinstance(text, str) else text for text in texts]
+    redacted = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
+    return (event.kind, *redacted, event.status)
 
 
-def _check(event: Event, texts: Sequence[Any]) -> None:
+def _refuse_types(event: Event, texts: Sequence[Any]) -> None:
     if type(event.version) is not int:
         raise TypeError(f"the version {event.version!r} is no whole number")
-    columns = (event.kind, event.status, *texts)
-    if _TEXTS.issuperset(map(type, columns)):
-        return
-    for column in columns:
+    for column in texts:
         if column is not None and not isinstance(column, str):
             raise TypeError(f"the column value {column!r} is no text")
 
@@ -246,6 +255,8 @@ def _reference(body: Body, preview: str) -> dict[str, Any]:
 def _content(blob: Blob, redactor: Redactor) -> tuple[str, Any, bytes]:
     """Return a blob's type, value and bytes, redacted."""
     value = blob.value
+    if blob.encoded is not None and not redactor.active:
+        return "json", value, blob.encoded
     if isinstance(value, bytes | bytearray):
         data = redactor.data(bytes(value))
         return "bytes", data, data
@@ -254,8 +265,6 @@ def _content(blob: Blob, redactor: Redactor) -> tuple[str, Any, bytes]:
         return "text", text, text.encode("utf-8", "surrogatepass")
     if redactor.active:
         value = redactor.value(value)
-    elif blob.encoded is not None:
-        return "json", value, blob.encoded
     return "json", value, canonical(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -54,6 +55,7 @@ class Writer:
         self.listener_errors = 0
         self._connection = connection
         self._path = path
+        self._name = str(path)
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
         self._projections = projections
@@ -68,6 +70,7 @@ class Writer:
         self._crowded = False
         self._ringing: AbstractEventLoop | None = None
         self._closing = False
+        self._ended = False
         self._lost: LogWriteFailed | None = None
         self._lost_is_known = False
         self._synced = False
@@ -77,6 +80,7 @@ class Writer:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._thread = threading.Thread(target=self._run, name="clawhive-log", daemon=True)
         self._thread.start()
+        self._ident, self._process_id = self._thread.ident, os.getpid()
 
     def submit(self, item: Append) -> None:
         """Queue an append that somebody waits for.
@@ -194,9 +198,10 @@ class Writer:
     def _refuse_if_unusable(self) -> None:
         if self._lost is not None:
             raise self._again(self._lost)
-        if self._closing or not self._thread.is_alive():
+        # A forked child has no writer; asking the thread itself whether it lives takes locks.
+        if self._closing or self._ended or os.getpid() != self._process_id:
             raise self._unusable("The event log is closed in this process", "Open it again")
-        if threading.get_ident() == self._thread.ident:
+        if threading.get_ident() == self._ident:
             raise self._unusable(
                 "A listener or projection runs in the writer itself and cannot append",
                 "Append from the code that reacts to the event",
@@ -214,10 +219,13 @@ class Writer:
 
     def _run(self) -> None:
         going = True
-        while going:
-            self._wait()
-            with self._turn:
-                going = self._next()
+        try:
+            while going:
+                self._wait()
+                with self._turn:
+                    going = self._next()
+        finally:
+            self._ended = True
 
     def _next(self) -> bool:
         """Commit what is queued; return whether there may be more."""
@@ -273,9 +281,13 @@ class Writer:
         """Commit a batch in one transaction and return its rows as stored."""
         if self._lost is not None:
             raise self._again(self._lost)
-        if self._path.stat().st_ino != self._inode:
+        if os.stat(self._name).st_ino != self._inode:  # noqa: PTH116 - every append passes here
             raise OSError("the file was replaced while it was open")
-        self._use_sync(wanted=any(item.sync for item in batch))
+        wanted = False
+        for item in batch:
+            wanted = wanted or item.sync
+        if wanted != self._synced:
+            self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
             self._apply(item, transaction)
@@ -293,9 +305,8 @@ class Writer:
         self._pages = max(0, pages - moved)
 
     def _use_sync(self, *, wanted: bool) -> None:
-        if wanted != self._synced:
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
-            self._synced = wanted
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+        self._synced = wanted
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""

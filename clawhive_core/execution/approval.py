@@ -14,12 +14,15 @@ import anyio
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.execution.refusals import approval_required, unapproved
+from clawhive_core.execution.refusals import approval_required, suspended, unapproved
 from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import digest
+from clawhive_core.model.events import Blob
+from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.sinks import names_of
+from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.approvals import ApprovalBook, expiry
 
 _POLL_SECONDS = 0.25
@@ -100,14 +103,28 @@ class Approvals:
             decision, edited = pending.decision, pending.asked_input is not None
             if decision is not None and decision.verdict == "allow" and not edited:
                 return False
+        if state in {"drifted", "consumed"} and not self._is_still(approval, pending):
+            pending.approval = state
+            raise suspended(approval.tool)
         if state != "approved":
             pending.approval = state
             raise unapproved(approval.tool, state, approval.reason)
         return True
 
+    def _is_still(self, approval: Approval, pending: PendingCall) -> bool:
+        """Whether the tool is what it was when a person was asked."""
+        asked, meta = self.book.tool_of(approval), pending.meta
+        if asked is None or meta is None:
+            return True
+        identity = ToolIdentity.read(asked)
+        return identity is not None and identity.is_still(meta)
+
     def _again(self, pending: PendingCall, approval_id: str) -> None:
         """Let a used approval count for another attempt, where the call still touches the same."""
         approval = self.book.find(approval_id)
+        if not self._is_still(approval, pending):
+            pending.approval = "drifted"
+            raise suspended(approval.tool)
         if approval.state != "consumed" or set(approval.capabilities) != set(pending.capabilities):
             pending.approval = "drifted"
             raise unapproved(approval.tool, "drifted", None)
@@ -122,6 +139,7 @@ class Approvals:
             "diff": diff_of(pending),
             "grant_step": pending.scope.step,
             "expires_at": expiry(),
+            "tool": Blob(None if pending.meta is None else ToolIdentity.of(pending.meta).text),
         }
         await self.book.log.append(pending.asked(more))
         return self.book.find(approval_id)
@@ -193,7 +211,7 @@ def call_digest(pending: PendingCall) -> str:
     meta = pending.meta
     return digest(
         [
-            None if meta is None else meta.contract_hash,
+            None if meta is None else _identity(meta),
             pending.call.name,
             pending.call.input,
             list(pending.capabilities),
@@ -201,6 +219,10 @@ def call_digest(pending: PendingCall) -> str:
             bound_files(pending.capabilities),
         ]
     )
+
+
+def _identity(meta: ToolMeta) -> str | list[str]:
+    return [meta.contract_hash, meta.text_hash] if meta.text_counts else meta.contract_hash
 
 
 def bound_files(capabilities: tuple[str, ...]) -> dict[str, str]:

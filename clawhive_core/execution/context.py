@@ -15,6 +15,7 @@ from clawhive_core.execution.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
@@ -64,6 +65,8 @@ class ToolContext:
     """What it may call, where it acts as a skill."""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The call's own arguments, which constraints speak of."""
+    suspended: tuple[CapabilityGrant, ...] = ()
+    """The grants that do not count for its tool, which changed."""
     nested: NestedCalls = field(default_factory=NestedCalls)
     left: list[Artifact] = field(default_factory=list[Artifact])
     """What nested calls left behind: it belongs to this call's result."""
@@ -235,9 +238,11 @@ class ToolContext:
         capability = path_capability(verb, path)
         if not covers(self.granted, capability):
             return False
-        return rules.authority(capability, self.input).verdict != "deny"
+        return rules.authority(capability, self.input, self.suspended).verdict != "deny"
 
 
 def covers(granted: tuple[str, ...], capability: Capability) -> bool:
     """Whether one of the granted capabilities contains this one."""
+    if capability.text in granted:
+        return True
     return any(matches(parse(text), capability) for text in granted)

@@ -22,6 +22,7 @@ from clawhive_core.capabilities import (
     verb_of,
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
+from clawhive_core.execution.nofollow import real_path
 from clawhive_core.model.tools import ToolMeta
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(0?)\}")
@@ -161,29 +162,9 @@ def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> 
 def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
     if "\0" in value:
         raise ValueError("a path cannot hold a NUL character")
-    for name, path in variables.items():
-        lead = lead.replace(f"${{{name}}}", path)
+    if "$" in lead:
+        for name, path in variables.items():
+            lead = lead.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
     named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
-    return _resolved(named if named.startswith("/") else f"{variables['workspace']}/{named}")
-
-
-def _resolved(path: str) -> str:
-    """Return where a path leads, its links followed as far as it exists.
-
-    What exists is opened without access to its content (`O_PATH`), and Linux tells its name: three
-    system calls, where `realpath` looks at each folder on the way.
-    """
-    try:
-        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except (OSError, AttributeError):  # nothing is there, or this is no Linux
-        return os.path.realpath(path)
-    try:
-        found = os.readlink(f"/proc/self/fd/{handle}")  # noqa: PTH115 - see above
-    except OSError:
-        return os.path.realpath(path)
-    finally:
-        os.close(handle)
-    # A pipe's name is no path, and Linux marks so what was unlinked meanwhile.
-    is_file = found.startswith("/") and not found.endswith(" (deleted)")
-    return found if is_file else os.path.realpath(path)
+    return real_path(named if named.startswith("/") else f"{variables['workspace']}/{named}")

@@ -47,7 +47,7 @@ from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall
+from clawhive_core.model.tools import ToolCall, ToolMeta
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
@@ -61,7 +61,6 @@ class Executor:
         self._wiring = wiring
         self._limits = limits or ExecutorLimits()
         self._validators = Validators()
-        self._running = 0
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Run one call.
@@ -74,21 +73,18 @@ class Executor:
             NeedHumanApproval: A person must answer elsewhere: this call, which is recorded as asked
                 for, or one of its tool's own, for which it is parked.
         """
-        self._running += 1
-        try:
-            outcome = await self._attempt(call, scope)
-            while isinstance(outcome, Parked):
-                outcome = await self._attempt(call, await self._answered(outcome))
-            return outcome
-        finally:
-            self._running -= 1
+        outcome = await self._attempt(call, scope)
+        while isinstance(outcome, Parked):
+            outcome = await self._attempt(call, await self._answered(outcome))
+        return outcome
 
     async def _attempt(self, call: ToolCall, scope: CallScope) -> Outcome | Parked:
         """Take one call through the stages."""
         pending = PendingCall(recordable(call), scope)
         try:
             await self.weigh(pending)
-            await self._approve(pending)
+            if pending.asks or pending.answer is not None:
+                await self._approve(pending)
             await self._commit(pending)
         except Refused as exit_:
             await self._wiring.log.append(pending.refused(exit_.refusal))
@@ -215,9 +211,6 @@ class Executor:
 
     async def _approve(self, pending: PendingCall) -> None:
         """Obtain a person's answer; what was decided before it is decided again after it."""
-        asks = pending.decision is not None and pending.decision.verdict == "ask"
-        if not asks and pending.answer is None:
-            return
         approvals = self._wiring.approvals
         if approvals is None:
             raise approval_required(pending)
@@ -228,26 +221,24 @@ class Executor:
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
-        """Write the intent; where the caller is cancelled meanwhile, also that nothing was done."""
+        """Write the intent and, in the same transaction, use up what the call uses.
+
+        Where the caller is cancelled meanwhile, it also writes that nothing was done.
+        """
+        log = self._wiring.log
         try:
-            await self._append_intent(pending)
+            if pending.is_newly_approved or pending.counted:
+                await append_intent(pending, log)
+            else:
+                await log.append(pending.started(), sync=pending.leaves_the_run)
         except LogWriteFailed:
             raise
         except RunError as error:
             raise unwritten(pending, error) from None
         except BaseException:
-            give_back(pending, self._wiring.log)
+            give_back(pending, log)
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
-
-    async def _append_intent(self, pending: PendingCall) -> None:
-        """Write the intent and, in the same transaction, use up what the call uses."""
-        if pending.is_newly_approved or pending.counted:
-            await append_intent(pending, self._wiring.log)
-            return
-        # A call that nothing runs beside, but those that it is nested in, needs no company.
-        alone = self._running == pending.scope.depth + 1
-        await self._wiring.log.append(pending.started(), sync=pending.leaves_the_run, alone=alone)
 
     async def _answered(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
@@ -258,8 +249,9 @@ class Executor:
         return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
 
     async def _invoke(self, pending: PendingCall) -> Outcome | Parked:
-        meta, seconds = _tool(pending).meta, self._seconds(pending)
-        context = self._context(pending, seconds)
+        meta = _tool(pending).meta
+        seconds = self._seconds(meta, pending.scope.deadline)
+        context = self._context(pending, meta, seconds)
         doing = led(self._work(pending, context), context.nested)
         work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
         try:
@@ -294,8 +286,7 @@ class Executor:
             context.nested.follow(earlier_calls(self._wiring.log, pending.scope))
         return await tool.provider.invoke(tool.meta.name, pending.call.input, context)
 
-    def _context(self, pending: PendingCall, seconds: float) -> ToolContext:
-        meta = _tool(pending).meta
+    def _context(self, pending: PendingCall, meta: ToolMeta, seconds: float) -> ToolContext:
         return ToolContext(
             pending.scope,
             meta.name,
@@ -305,6 +296,7 @@ class Executor:
             self,
             meta.provider_id,
             input=pending.call.input,
+            suspended=pending.scope.rules.suspended(meta),
         )
 
     def _interrupted(self, pending: PendingCall, context: ToolContext, work: Bounded[Any]) -> None:
@@ -315,9 +307,8 @@ class Executor:
         status = "abandoned" if work.abandoned else "failed"
         self._fail(pending, context.partial, status, cancelled(_tool(pending).meta))
 
-    def _seconds(self, pending: PendingCall) -> float:
-        own = _tool(pending).meta.timeout_ms / 1000
-        outer = pending.scope.deadline
+    def _seconds(self, meta: ToolMeta, outer: float | None) -> float:
+        own = meta.timeout_ms / 1000
         return own if outer is None else max(0.0, min(own, outer - time.monotonic()))
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
@@ -394,6 +385,6 @@ class Executor:
 
 
 def _tool(pending: PendingCall) -> Any:
-    if pending.tool is None:
+    if (tool := pending.tool) is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
-    return pending.tool
+    return tool

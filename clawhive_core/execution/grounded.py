@@ -32,9 +32,10 @@ def _stays_inside(pending: PendingCall) -> bool:
     scope = pending.scope
     folders = [os.path.realpath(folder) for folder in (scope.run.root, scope.run.artifacts)]
     touched = [each for each in map(parse, pending.capabilities) if each.verb.startswith("fs.")]
+    suspended = () if pending.meta is None else scope.rules.suspended(pending.meta)
     for each in touched:
         path = "/" + "/".join(each.parts[0])
         within = any(path == folder or path.startswith(f"{folder}/") for folder in folders)
-        if not within and not scope.rules.authority(each).by_person:
+        if not within and not scope.rules.authority(each, None, suspended).by_person:
             return False
     return bool(touched)

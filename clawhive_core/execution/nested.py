@@ -129,14 +129,10 @@ async def led(work: Awaitable[T], calls: NestedCalls) -> T:
     Raises:
         ClawHiveError: Why a call of its own was stopped. Else whatever the work raises.
     """
-    from asyncio import CancelledError
-
     try:
         result = await work
-    except CancelledError:
-        raise
-    except BaseException:
-        if calls.stop is None:
+    except BaseException as error:
+        if calls.stop is None or _is_cancelled(error):
             raise
     else:
         if calls.stop is None:
@@ -152,6 +148,12 @@ def _differs(ahead: EarlierCall, what: str) -> RunError:
         code="not_resumable",
         fix="start the run again; a tool that is restarted must make the same calls",
     )
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    from asyncio import CancelledError
+
+    return isinstance(error, CancelledError)
 
 
 def _is_final(error: ClawHiveError) -> bool:

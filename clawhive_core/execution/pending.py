@@ -11,7 +11,7 @@ from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval
-from clawhive_core.model.canonical import canonical, preview
+from clawhive_core.model.canonical import canonical, canonical_texts, preview
 from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
@@ -20,6 +20,7 @@ from clawhive_core.policy.decision import Decision
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 _MAX_NAME = 200
+_PLAIN = frozenset({str, bool, type(None)})
 
 
 def idempotency_key(scope: CallScope, call_id: str) -> str:
@@ -88,8 +89,12 @@ class PendingCall:
     def leaves_the_run(self) -> bool:
         """Whether it may change what is not the run's own, so that its intent is synced."""
         meta = self.meta
-        risky = {"guarded", "unsafe", "unknown"}
-        return meta is not None and (meta.side_effects or meta.risk in risky)
+        return meta is not None and (meta.side_effects or meta.risk != "safe")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person must answer."""
+        return self.decision is not None and self.decision.verdict == "ask"
 
     @property
     def is_newly_approved(self) -> bool:
@@ -117,7 +122,8 @@ class PendingCall:
 
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
-        return self._event("invocation.start", "intended", self._facts())
+        facts = self._facts()
+        return self._event("invocation.start", "intended", facts, plain=self._is_plain())
 
     def asked(self, more: Mapping[str, Any]) -> Event:
         """Return that the call waits for a person, with what the person must know."""
@@ -135,25 +141,22 @@ class PendingCall:
 
     def ended(self, status: str, result: ToolResult, error: Mapping[str, Any] | None) -> Event:
         """Return how the execution ended."""
+        text, artifacts, structured = result.output, result.artifacts, result.structured
+        value = {"output": text, "structured": structured, "is_error": result.is_error}
         body = {
-            "output": Blob(
-                {
-                    "output": result.output,
-                    "structured": result.structured,
-                    "is_error": result.is_error,
-                }
-            ),
-            "output_preview": preview(result.output),
+            "output": Blob(value, encoded=canonical_texts(value) if structured is None else None),
+            "output_preview": preview(text),
             "error": None if error is None else {key: error[key] for key in ("code", "message")},
             "is_error": result.is_error,
-            "artifacts": [artifact.to_dict() for artifact in result.artifacts],
+            "artifacts": [each.to_dict() for each in artifacts] if artifacts else (),
         }
-        return self._event("invocation.end", status, body)
+        plain = error is None and not artifacts
+        return self._event("invocation.end", status, body, plain=plain)
 
     def _facts(self) -> dict[str, Any]:
         meta, decision, scope = self.meta, self.decision, self.scope
         written = canonical(self.call.input)
-        return {
+        facts: dict[str, Any] = {
             "step": {"name": self.step_name, "label": scope.label, "ordinal": scope.ordinal},
             "tool_call": {
                 "id": self.call.id,
@@ -172,14 +175,22 @@ class PendingCall:
             ],
             "decision": None if decision is None else decision.verdict,
             "rules": () if decision is None else decision.rules,
-            "approval_required": self.approval_id is not None
-            or (decision is not None and decision.verdict == "ask"),
+            "approval_required": self.approval_id is not None or self.asks,
             "approval_result": self.approval,
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
-            **({} if self.asked_input is None else {"asked_input": Blob(self.asked_input)}),
-            **scope.run.above,
         }
+        facts.update(scope.run.above)
+        if self.asked_input is not None:
+            facts["asked_input"] = Blob(self.asked_input)
+        return facts
+
+    def _is_plain(self) -> bool:
+        """Whether what others put into the facts is text, as all that the stages found out is."""
+        meta, call, scope = self.meta, self.call, self.scope
+        given: tuple[Any, ...] = (call.id, call.name, call.catalog_revision, scope.label)
+        own = () if meta is None else (meta.capability_level, meta.risk)
+        return not self.checked and _PLAIN.issuperset(map(type, (*given, *own)))
 
     def _granted(self) -> tuple[tuple[str, str], ...]:
         """Return what allowed each capability: a grant, or the approval of this very call."""
@@ -209,15 +220,24 @@ class PendingCall:
             "principal": str(scope.principal),
         }
 
-    def _event(self, kind: str, status: str, body: Mapping[str, Any]) -> Event:
-        meta = self.meta
+    def _event(
+        self, kind: str, status: str, body: Mapping[str, Any], *, plain: bool = False
+    ) -> Event:
+        tool, scope, run = self.tool, self.scope, self.scope.run
         return Event(
             kind,
             body,
-            tool=self.call.name if meta is None else meta.name,
-            provider_id=None if meta is None else meta.provider_id,
-            status=status,
-            **self.ids,
+            run.trace_id,
+            run.run_id,
+            run.task_id,
+            scope.step_id,
+            scope.invocation_id,
+            run.conversation_id,
+            str(scope.principal),
+            self.call.name if tool is None else tool.meta.name,
+            None if tool is None else tool.meta.provider_id,
+            status,
+            plain=plain,
         )
 
 

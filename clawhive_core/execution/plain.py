@@ -18,6 +18,8 @@ MAX_INPUT = 16 * 1024 * 1024
 """About the bytes of JSON that a call's input may be."""
 
 _NODE = 2
+_SMALL = frozenset({bool, type(None)})
+_LARGE = 2**53
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
 
 
@@ -40,9 +42,9 @@ def plain_object(value: Any, limit: int) -> dict[str, Any]:
     Raises:
         InvalidInput: As `plain_json`, or it is no object.
     """
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):  # pyright: ignore[reportUnknownArgumentType] - JSON
         raise InvalidInput(f"it is {type(value).__name__}, and an object is needed")
-    return plain_json(value, limit)
+    return _Copier(limit).object(cast("Mapping[Any, Any]", value), "", 0)
 
 
 def input_of(call: ToolCall) -> dict[str, Any]:
@@ -81,19 +83,22 @@ class _Copier:
                 self.copy(item, f"{place}/{index}", depth + 1) for index, item in enumerate(items)
             ]
         if isinstance(value, Mapping):
-            return self._object(cast("Mapping[Any, Any]", value), place, depth)
+            return self.object(cast("Mapping[Any, Any]", value), place, depth)
         raise InvalidInput(f"{type(value).__name__} is no JSON value", place=place)
 
-    def _object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
+    def object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
         copied: dict[str, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InvalidInput("the keys of an object are text", place=place)
-            self._spend(len(key), place)
-            if type(item) is str and len(item) + _NODE <= self.left:
-                self.left -= len(item) + _NODE
-                copied[key] = item
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
+            is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)
+            left = self.left - len(key) - _NODE - (len(item) if kind is str else 0)
+            if left >= 0 and (kind is str or is_small):
+                self.left = left
+                copied[key] = item  # most arguments: no call for each
                 continue
+            self._spend(len(key), place)
             inner = key.replace("~", "~0").replace("/", "~1")
             copied[key] = self.copy(item, f"{place}/{inner}", depth + 1)
         return copied

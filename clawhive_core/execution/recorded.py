@@ -24,6 +24,14 @@ LOST = frozenset({"pruned", "damaged_body"})
 """The codes of a body that the log does not have any more."""
 
 
+ANSWERED = {
+    "model": "answered_by",
+    "response_id": "response_id",
+    "raw_stop_reason": "raw_stop_reason",
+}
+"""Facts of a model's answer, by the key of a `model.end` that holds them where they are known."""
+
+
 @dataclass(slots=True)
 class RecordedCall:
     """One call of the log: what was asked, how often it was begun, how the last attempt ended."""
@@ -93,12 +101,14 @@ def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
     """
     body = end.event.body
     if body["error"] is not None:
-        raise ModelError(body["error"]["message"], code=body["error"]["code"])
+        error = body["error"]
+        raise ModelError(error["message"], code=error["code"], fix=error.get("fix"))
     blocks = full(log, body["response"])
     return LlmResponse(
         tuple(block_from_json(block) for block in blocks),
         body["stop_reason"],
         Usage(**body["usage"]),
+        **{name: body.get(key) for name, key in ANSWERED.items()},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.execution.pending import PendingCall
@@ -56,6 +56,8 @@ def denied(pending: PendingCall) -> Refused:
     if decision is None or decision.final:
         message = f"`{name}` is blocked by policy, and no grant lifts that"
         return refuse("denied", message, {"action": "choose_another_way"})
+    if decision.suspended:
+        return suspended(name, decision.suspended)
     message = f"`{name}` needs rights that this task does not have: {', '.join(decision.missing)}"
     if decision.each_time:
         message += "; a person must then approve each call"
@@ -65,11 +67,29 @@ def denied(pending: PendingCall) -> Refused:
 def approval_required(pending: PendingCall) -> Refused:
     """A person must answer, and nobody can be asked."""
     decision, name = pending.decision, pending.call.name
+    if decision is not None and decision.suspended:
+        return suspended(name, decision.suspended)
     if decision is None or decision.each_time:
         message = f"a person must approve each call of `{name}`, and nobody is here to ask"
         return refuse("approval_required", message, {"action": "ask_user"})
     message = f"a person must approve `{name}`, and nobody is here to ask"
     return refuse("approval_required", message, _grant(pending, decision.needed))
+
+
+def suspended(name: str, grants: Sequence[str] = ()) -> Refused:
+    """The tool changed after a person gave these rights to it, or approved this call."""
+    renew = [f"clawhive grants resume {each}" for each in grants]
+    lifts = " and ".join(f"`{each}`" for each in renew) or "a new approval"
+    return refuse(
+        "tool_suspended",
+        f"`{name}` changed after a person gave a right to it or approved the call: a person must "
+        f"look at what changed, and {lifts} lets it be called again",
+        {
+            "action": "ask_user",
+            "command": f"clawhive tools show {name}",
+            **({"renew": renew} if renew else {}),
+        },
+    )
 
 
 def unapproved(tool: str, state: str, reason: str | None) -> Refused:

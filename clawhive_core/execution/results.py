@@ -73,7 +73,8 @@ def _problem_of(result: ToolResult) -> str | None:
         return "answered an `is_error` that is neither true nor false"
     if not isinstance(given.artifacts, list | tuple):
         return "answered artifacts that are no list"
-    if not all(_is_artifact(each) for each in cast("list[Any]", given.artifacts)):
+    artifacts = cast("list[Any]", given.artifacts)
+    if artifacts and not all(map(_is_artifact, artifacts)):
         return "answered an artifact without path, media_type, bytes and sha256"
     return None
 

@@ -46,7 +46,8 @@ _CODE_FLAGS = {"python": "-c", "node": "-e"}
 """How each program takes code, so that a caller may name a language alone."""
 
 _WANTED = {"python": "cpython", "node": "quickjs"}
-INSTALL = 'pip install ".[sandbox]"'
+_SHIPPED = frozenset({"python"})
+"""The programs that the engine of the plugin `builtin` runs."""
 _ANSWER_MS = 750
 """Milliseconds kept back from a call's deadline to answer with what there was."""
 _OVERHEAD_MS = 10_000
@@ -232,8 +233,8 @@ def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported
         f"line {problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
         place=f"{command.script}:{problem.line}:{problem.column}",
-        fix=f"write it without that, or install an engine that runs all of"
-        f" {command.program} (`{wants}`): {INSTALL}",
+        fix=f"write it without that, or add a plugin whose engine runs all of {command.program}"
+        " (hook `clawhive_sandboxes`); ClawHive ships none yet",
         data={
             "line": problem.line,
             "column": problem.column,
@@ -247,8 +248,19 @@ def _unusable(engine: SandboxEngine, error: SandboxUnavailable) -> ToolError:
     return ToolError(
         f"the engine `{engine.name}` is not usable here: {error.message}",
         code="sandbox_unavailable",
-        fix=error.fix or "`clawhive sandbox doctor` tells what is missing",
+        fix=error.fix or "`clawhive doctor` tells what is missing",
         data={"engine": engine.name},
+    )
+
+
+def way_to_run(program: str) -> str:
+    """Return what somebody can do who wants to run a program that no engine runs."""
+    if program in _SHIPPED:
+        return f"enable the plugin `builtin`: its engine runs {program}"
+    shipped = ", ".join(sorted(_SHIPPED))
+    return (
+        f"ClawHive ships no engine for {program} yet: write it in {shipped}, or add a plugin whose"
+        f" engine runs it (hook `clawhive_sandboxes`)"
     )
 
 
@@ -258,7 +270,7 @@ def _no_engine(program: str) -> ToolError:
     return ToolError(
         f"no installed sandbox engine runs `{program}`",
         code="sandbox_unavailable",
-        fix=f"install one (`{wants}`): {INSTALL}",
+        fix=way_to_run(name),
         data={"wants": wants},
     )
 

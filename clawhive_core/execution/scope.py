@@ -34,8 +34,9 @@ NESTED = ">"
 class Signal:
     """Something a running call lets its listeners know at once; not part of the log."""
 
-    kind: Literal["progress", "output", "show", "step"]
-    """A step tells how many of its run's have ended, and by `text` that it begins."""
+    kind: Literal["progress", "output", "show", "step", "text", "thinking", "again"]
+    """A step tells how many of its run's have ended, and by `text` that it begins; `text` and
+    `thinking` are pieces of a model's answer; after `again` the answer begins anew."""
     step_id: str
     tool: str
     stream: str = ""
@@ -93,6 +94,8 @@ class RunScope:
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     secrets: Callable[[str], str | None] = lambda _: None
     signal: Callable[[Signal], None] = lambda _: None
+    streams: bool = False
+    """Whether listeners want a model's answer piece by piece."""
     approve: ApproveMode = "deny"
     ask: Ask | None = None
     asked: frozenset[str | None] = frozenset()

@@ -36,7 +36,8 @@ class FileWorkspace:
 
     Each access resolves the path first, asks for the resolved path (and, below the root, also for
     the name as written, so that a denied name stays denied when it is a link), and then opens the
-    resolved path without following any link. A link that is swapped in between is refused.
+    resolved path without following any link. A link that is swapped in between is refused. On Linux
+    a read opens the very file that was resolved, if it still stands there.
 
     Args:
         root: The project root; it may itself be reached through links.
@@ -45,7 +46,7 @@ class FileWorkspace:
     """
 
     def __init__(self, root: str | Path, allows: Allows) -> None:
-        self._root = os.path.realpath(root)
+        self._root = nofollow.real_path(str(root))
         self._allows = allows
 
     @property
@@ -63,18 +64,37 @@ class FileWorkspace:
         Raises:
             ToolError: `denied`, `not_found`, `not_a_file`, `too_large` or `io_error`.
         """
-        real = self._resolve("fs.read", path)
+        written = self._absolute(path)
+        found = nofollow.located(written)
+        if found is None:
+            real = os.path.realpath(written)
+            self._check("fs.read", path, written, real)
+            return self._read_by_folders(path, real, limit)
+        handle, real = found
+        try:
+            self._check("fs.read", path, written, real)
+            content = nofollow.content(handle, real)
+        except OSError as error:
+            _explain(path, error)
+        finally:
+            os.close(handle)
+        if content is None:
+            return self._read_by_folders(path, real, limit)
+        try:
+            return _read_up_to(content, path, limit)
+        except OSError as error:
+            _explain(path, error)
+        finally:
+            os.close(content)
+
+    def _read_by_folders(self, path: str, real: str, limit: int) -> bytes:
         above, name = self._split(real, path)
         with (
             _explained(path),
             nofollow.directory(above) as parent,
             nofollow.regular_file(name, start=parent) as handle,
         ):
-            data = nofollow.read(handle, limit + 1)
-            size = max(os.fstat(handle).st_size, len(data))
-        if len(data) > limit:
-            raise _too_large(path, size, limit)
-        return data
+            return _read_up_to(handle, path, limit)
 
     def read_text(self, path: str, *, limit: int) -> str:
         """Return a UTF-8 file's text.
@@ -180,12 +200,6 @@ class FileWorkspace:
         path = os.path.relpath(absolute, self._root) if inside else absolute
         return FileEntry(path, found.kind, found.bytes)
 
-    def _resolve(self, verb: Verb, path: str) -> str:
-        written = self._absolute(path)
-        real = os.path.realpath(written)
-        self._check(verb, path, written, real)
-        return real
-
     def _check(self, verb: Verb, path: str, written: str, real: str) -> None:
         if not self._may(verb, written, real):
             raise _denied(path, verb)
@@ -207,6 +221,8 @@ class FileWorkspace:
                 place=path,
                 fix="give a path without NUL, or `.` for the project's folder",
             )
+        if path[0] != "." and path[-1] != "/" and "//" not in path and "/." not in path:
+            return os.path.join(self._root, path)  # noqa: PTH118 - each access passes here
         return str(Path(self._root, path))
 
     def _split(
@@ -223,6 +239,13 @@ class FileWorkspace:
                 f"{path} is a directory", code="not_a_file", place=path, fix="name a file in it"
             )
         return above, name
+
+
+def _read_up_to(handle: int, path: str, limit: int) -> bytes:
+    data = nofollow.read(handle, limit + 1)
+    if len(data) > limit:
+        raise _too_large(path, max(os.fstat(handle).st_size, len(data)), limit)
+    return data
 
 
 def _contains(folder: str, path: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from clawhive_core.catalog.catalog import Catalog
-from clawhive_core.catalog.store import RESERVED
+from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.core_tools import CoreProvider
@@ -18,6 +17,7 @@ from clawhive_core.hive.boxes import Engines, handler_boxes, sandbox_broker
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.runs.agents import known_skills
+from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.skills.skill import Skill
 
 
@@ -28,14 +28,17 @@ def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> li
     return [SandboxProvider(sandbox_broker(config, engines)), core]
 
 
-def skill_tools(
+async def offer_skills(
     config: Config,
     engines: Engines,
     skills: Sequence[Skill],
-    catalog: Catalog,
+    catalog: CatalogStore,
     plugins: PluginManager,
-) -> tuple[Sequence[ToolProvider], Sequence[str]]:
-    """Return the providers of the skills' exported tools, and notes; none takes a known name."""
-    names = {name.partition(".")[0] for name in catalog.tools}
+) -> Sequence[str]:
+    """Offer the tools that skills export, and their tasks; return notes; none takes a known name."""
+    names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
-    return skill_providers(skills, handler_boxes(config, engines), taken)
+    found, notes = skill_providers(skills, handler_boxes(config, engines), taken)
+    await catalog.add(*found)
+    await catalog.add(*task_providers(skills, catalog))
+    return notes

@@ -23,19 +23,19 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.agents import agent_provider
-from clawhive_core.hive.assembly import own_providers, skill_tools
+from clawhive_core.hive.assembly import offer_skills, own_providers
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
-from clawhive_core.hive.limits import executor_limits
+from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, follow
+from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
@@ -53,12 +53,10 @@ from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunResult
 from clawhive_core.runs.ownership import beside, recover
-from clawhive_core.runs.repeat import repeat
-from clawhive_core.runs.replay import Record, ReplayReport
+from clawhive_core.runs.replay import ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live
 from clawhive_core.runs.session import Session
-from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
@@ -103,7 +101,7 @@ class Hive:
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.approvals = approval_book(log, config, env)
-        self.models = Models(contributed.adapters, log)
+        self.models = Models(contributed.adapters, log, partial(patience, config))
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         self._sinks = SinkFanout(
@@ -111,11 +109,16 @@ class Hive:
         )
         self.executor = Executor(self._wiring(), executor_limits(config))
         self._orchestrator = Orchestrator(
-            self.executor, self.models, log, contributed.planners(), partial(used_below, log)
+            self.executor,
+            self.models,
+            log,
+            contributed.planners(),
+            used_below=partial(used_below, log),
         )
         live = Live(log, self.executor, self.models, self.catalog, self.approvals)
+        requests, note = (lambda: self._requests), self.notes.append
         self._running = Running(
-            live, self._orchestrator, lambda: self._requests, config.user_dir, self.notes.append
+            live, self.executor, self._orchestrator, requests, config.user_dir, note
         )
         self._spawner = Spawner(self._running)
 
@@ -271,7 +274,7 @@ class Hive:
     def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
         """Return the rules that a run started now would have; nothing is recorded."""
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        return in_force(request.principal, request.scope.rules)
+        return in_force(request.principal, request.scope.rules, self.catalog.current.meta_of)
 
     async def explain(
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
@@ -279,19 +282,27 @@ class Hive:
         """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
         request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
         scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
-        call = ToolCall("explain", name, dict(input))
-        return await consider(call, scope, self.executor)
+        return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
-    async def replay(self, run: str, mode: str = "exact") -> ReplayReport:
-        """Run today's planner, loop and orchestrator on a run's recorded answers.
+    async def replay(
+        self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None
+    ) -> ReplayReport:
+        """Run a run again: on its recorded answers, or with one side live.
+
+        Args:
+            run: As for `resume`.
+            mode: `exact` holds planner, loop and orchestrator against the record; `tools` makes the
+                calls anew on the recorded model, `model` asks a model anew over the recorded
+                tools; `policy` decides every call under today's rules and executes nothing.
+            options: How the run is started, but for `exact`.
 
         Raises:
             NotReplayable: The run was a session's calls, without plan or prompt.
             UnknownId: No such run.
         """
-        record = Record.load(self.log, find_run(self.log, run))
-        request = self._requests.recorded(record)
-        return await repeat(record, request, self._contributed.planners(), mode)
+        today = replace(self._orchestrator, planners=self._contributed.planners())
+        parts = (self.log, self.catalog, self.executor, self._requests, today, self._running.owned)
+        return await replayed(Replayer(*parts), run, mode, options)
 
     async def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
         """Go on with a run that waits for a person or was interrupted.
@@ -305,7 +316,7 @@ class Hive:
 
         Raises:
             UnknownId: No such run.
-            RunBusy: Another living process owns it.
+            RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
         chosen = options or RunOptions(command="clawhive runs resume")
@@ -326,12 +337,7 @@ class Hive:
             InvalidInput: The arguments fail the tool's schema, or name nothing usable.
             RunError: `already_resolved`, `tool_changed` or `denied`.
         """
-        found = self.approvals.find(approval)
-        await self.log.flush()
-        options = RunOptions(command="clawhive runs resume", approve="deny")
-        request = self._requests.resumed(Record.load(self.log, found.run_id), options)
-        editing = Editing(self.executor, self.catalog, self.approvals)
-        return await editing.check(found, input, request.scope, before)
+        return await self._running.edited(approval, input, before)
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
@@ -356,12 +362,9 @@ class Hive:
         await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
         self._hold_skills()
-        found, notes = skill_tools(
-            config, self._engines, self.skills, self.catalog.current, self.plugins
+        self.notes += await offer_skills(
+            config, self._engines, self.skills, self.catalog, self.plugins
         )
-        self.notes += notes
-        await add(*found)
-        await add(*task_providers(self.skills, self.catalog))
 
     def _engines(self) -> Sequence[SandboxEngine]:
         return self._contributed.values("clawhive_sandboxes")

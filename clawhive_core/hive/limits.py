@@ -1,10 +1,11 @@
-"""The bounds of a project's calls and sandboxes, as its configuration says."""
+"""The bounds of a project's calls, sandboxes and models, as its configuration says."""
 
 from __future__ import annotations
 
 from clawhive_core.config.config import Config
 from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.protocols.sandbox import SandboxLimits
+from clawhive_core.runs.models import MODEL_SECONDS, Patience
 
 
 def executor_limits(config: Config) -> ExecutorLimits:
@@ -17,3 +18,9 @@ def sandbox_limits(config: Config) -> SandboxLimits:
     return SandboxLimits(
         **{name: config.get(f"sandbox.{name}") for name in SandboxLimits.__dataclass_fields__}
     )
+
+
+def patience(config: Config, provider: str) -> Patience:
+    """Return how long a model provider is waited for, and how often it is asked again."""
+    said = config.section(f"models.{provider}")
+    return Patience(said["timeout_sec"] or MODEL_SECONDS, said["max_retries"])

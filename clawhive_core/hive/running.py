@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.execution.editing import Editing
+from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import checkpoint
+from clawhive_core.policy.answers import Edited
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.ownership import cancel_below, owned
 from clawhive_core.runs.replay import Record
@@ -21,6 +25,7 @@ class Running:
     """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
 
     live: Live
+    executor: Executor
     orchestrator: Orchestrator
     requests: Callable[[], RequestMaker]
     user_dir: Path
@@ -48,6 +53,18 @@ class Running:
         require_task(request)
         async with self.owned(request):
             await resume(self.live, self.orchestrator, request)
+
+    async def edited(
+        self, approval: str, input: Mapping[str, Any], before: Edited | None
+    ) -> Edited | None:
+        """Check other arguments for a call that waits for a person; see `Hive.edited`."""
+        live = self.live
+        found = live.book.find(approval)
+        await live.log.flush()
+        options = RunOptions(command="clawhive runs resume", approve="deny")
+        request = self.requests().resumed(Record.load(live.log, found.run_id), options)
+        editing = Editing(self.executor, live.catalog, live.book)
+        return await editing.check(found, input, request.scope, before)
 
     @asynccontextmanager
     async def owned(self, request: RunRequest) -> AsyncGenerator[None]:

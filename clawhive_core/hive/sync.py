@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clawhive_core.config.config import Config
     from clawhive_core.execution.door import Outcome
     from clawhive_core.hive.hive import Hive
+    from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.hive.spawned import SubAgent
     from clawhive_core.model.events import StoredEvent
     from clawhive_core.policy.answers import Edited
@@ -316,9 +317,11 @@ class SyncHive:
         """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
         return self._loop.do(self._hive.explain, name, input, options)
 
-    def replay(self, run: str, mode: str = "exact") -> ReplayReport:
-        """Run today's planner, loop and orchestrator on a run's recorded answers."""
-        return self._loop.do(self._hive.replay, run, mode)
+    def replay(
+        self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None
+    ) -> ReplayReport:
+        """Run a run again: on its recorded answers, or with one side live."""
+        return self._loop.do(self._hive.replay, run, mode, options)
 
     def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
         """Go on with a run that waits for a person or was interrupted."""

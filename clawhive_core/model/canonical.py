@@ -39,6 +39,14 @@ def sorts_alike(data: bytes) -> bool:
     return data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
 
 
+def canonical_texts(value: Mapping[str, str | bool | None]) -> bytes:
+    """Return `canonical` of an object without numbers, under keys in ASCII, without a look."""
+    try:
+        return _encoder()(value)
+    except TypeError:  # a lone surrogate
+        return _careful(value)
+
+
 _known_encoder: Callable[[Any], bytes] | None = None
 
 
@@ -118,5 +126,10 @@ def digest(value: Any) -> str:
 
 def preview(text: str, limit: int = 200) -> str:
     """Return at most `limit` characters of `text` on one line, a cut marked by an ellipsis."""
+    if len(text) > limit * 2:
+        # It is cut in any case: where little of it is white space, half of it is enough.
+        flat = " ".join(text[: limit + limit // 4].split())
+        if len(flat) >= limit:
+            return flat[: limit - 1] + "…"
     flat = " ".join(text[: limit * 2].split())
     return flat if len(flat) <= limit and len(text) <= limit * 2 else flat[: limit - 1] + "…"

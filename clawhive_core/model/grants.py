@@ -31,6 +31,9 @@ class CapabilityGrant:
     delegate: str | None = None
     """What children may get of it: a canonical pattern, empty for nothing, None for the same
     without unsafe rights."""
+    tool: str | None = None
+    """What the tool that it names was when a person gave it, as `ToolIdentity.text`; the grant
+    counts for that tool only while it is so."""
 
     @property
     def by_person(self) -> bool:
@@ -51,4 +54,5 @@ class CapabilityGrant:
             "parent_grant": self.parent_grant,
             "uses": self.uses,
             "delegate": self.delegate,
+            "tool": self.tool,
         }

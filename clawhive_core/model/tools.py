@@ -72,21 +72,38 @@ class ToolMeta:
     @cached_property
     def contract_hash(self) -> str:
         """SHA-256 over schemas, level, risk, effects, sinks, records, trust and idempotence."""
-        return digest(
-            {
-                "name": self.name,
-                "input_schema": self.input_schema,
-                "output_schema": self.output_schema,
-                "capability_level": self.capability_level,
-                "risk": self.risk,
-                "requires_confirm": self.requires_confirm,
-                "effects": self.effects,
-                "sinks": self.sinks,
-                "idempotent": self.idempotent,
-                **({"records": self.records} if self.records else {}),
-                **({"output_trust": "trusted"} if self.output_trust == "trusted" else {}),
-            }
-        )
+        return digest(self.contract)
+
+    @property
+    def contract(self) -> dict[str, Any]:
+        """What a change of suspends grants and approvals that name the tool."""
+        return {
+            "name": self.name,
+            "input_schema": self.input_schema,
+            "output_schema": self.output_schema,
+            "capability_level": self.capability_level,
+            "risk": self.risk,
+            "requires_confirm": self.requires_confirm,
+            "effects": self.effects,
+            "sinks": self.sinks,
+            "idempotent": self.idempotent,
+            **({"records": self.records} if self.records else {}),
+            **({"output_trust": "trusted"} if self.output_trust == "trusted" else {}),
+        }
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """What a model and a person read of the tool."""
+        return {
+            "description": self.description,
+            "annotations": self.annotations,
+            "examples": self.examples,
+        }
+
+    @property
+    def text_counts(self) -> bool:
+        """Whether a changed text suspends like a changed contract: an MCP server's, a skill's."""
+        return self.provider_id.startswith(("mcp_", "skill_"))
 
     @cached_property
     def text_hash(self) -> str:

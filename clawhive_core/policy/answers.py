@@ -134,6 +134,7 @@ class Answer:
                         *scopes[self.scope],
                         "approval",
                         expires_at=ends,
+                        tool=row["identity"],
                     ),
                     parse(text),
                 ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
 
-from clawhive_core.errors import LogWriteFailed, RunError, UnknownId
+from clawhive_core.errors import LogWriteFailed, RunError, UnknownId, UsageError
 from clawhive_core.events.founded import require_founded, require_founded_in
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.approvals import Approval, ApprovalState
@@ -95,6 +96,10 @@ class ApprovalBook:
             "contract_hash"
         ]
 
+    def tool_of(self, approval: Approval) -> str | None:
+        """Return what the call's tool was when it was asked for, as `ToolIdentity.text`."""
+        return self.log.load(self._body(approval, edited=False).get("tool"))
+
     def _body(self, approval: Approval, *, edited: bool) -> Mapping[str, Any]:
         (row,) = self.log.read(
             "SELECT seq, edited_seq FROM approvals WHERE approval_id = ?", (approval.approval_id,)
@@ -119,6 +124,52 @@ class ApprovalBook:
             (run_id, len(prefix), prefix),
         )
         return [_approval(row) for row in rows]
+
+    def equals(self, approval: Approval) -> builtins.list[Approval]:
+        """Return what waits in the same run for exactly the same call, oldest first: one question.
+
+        A pending approval is among its own equals.
+        """
+        rows = self.log.read(
+            "SELECT * FROM approvals WHERE run_id = ? AND digest = ? AND tool = ?"
+            " AND principal = ? AND state = 'pending' ORDER BY seq",
+            (approval.run_id, approval.digest, approval.tool, approval.principal),
+        )
+        return [_approval(row) for row in rows]
+
+    def resolve_each(
+        self,
+        approvals: Sequence[Approval],
+        answer: Verdict,
+        *,
+        by: str,
+        reason: str | None = None,
+    ) -> builtins.list[Approval]:
+        """Answer each of several approvals for its own call; return those that this answered.
+
+        What somebody else answered meanwhile is left as it is.
+
+        Raises:
+            UsageError: Several calls of an unsafe tool would be approved at once.
+            RunError: `already_resolved`: every one was answered before.
+            StorageError: One could not be written; those before it are answered.
+        """
+        if answer == "approve" and len(approvals) > 1 and approvals[0].risk == "unsafe":
+            raise UsageError(
+                f"`{approvals[0].tool}` is unsafe: a person approves each call of it",
+                place="--all",
+                fix="approve this call alone: leave --all out",
+            )
+        done: builtins.list[Approval] = []
+        late: RunError | None = None
+        for each in approvals:
+            try:
+                done.append(self.resolve(each.approval_id, answer, by=by, reason=reason))
+            except RunError as error:
+                late = error
+        if late is not None and not done:
+            raise late
+        return done
 
     def resolve(
         self, approval_id: str, answer: Verdict, *, by: str, **more: Unpack[AnswerOptions]
@@ -194,7 +245,7 @@ class ApprovalBook:
             "SELECT * FROM approvals WHERE approval_id = ?", (approval.approval_id,)
         )[0]
         ids = {key: row[key] for key in ("trace_id", "run_id", "task_id", "conversation_id")}
-        grants = answer.issue(rights, dict(row)) if rights else []
+        grants = answer.issue(rights, {**row, "identity": self.tool_of(approval)}) if rights else []
         body = {"approval_id": approval.approval_id, "by": answer.by, "reason": answer.reason}
         if state in {"approved", "denied"}:
             given = [each.to_dict() for each in grants]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from clawhive_core.capabilities import parse
+from clawhive_core.capabilities import contains, parse
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
@@ -34,6 +36,8 @@ class Decision:
     """Whether the tool's own risk asks, although every right is there."""
     counted: tuple[str, ...] = ()
     """The grants that it uses and whose uses are counted."""
+    suspended: tuple[str, ...] = ()
+    """The grants that would count, had the tool not changed since a person gave them."""
 
 
 _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
@@ -42,8 +46,12 @@ _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
 
 def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] = ()) -> Decision:
     """Decide one call; only an approval of this very call discharges an ask."""
-    given = request.input
-    found = [(text, rules.authority(parse(text), given)) for text in request.capabilities]
+    suspended, given = rules.suspended(request.tool), request.input
+    found = [
+        (text, rules.authority(parse(text), given, suspended)) for text in request.capabilities
+    ]
+    if not checks and (free := _free(request.tool, found)) is not None:
+        return free
     authorities = [each for _, each in found]
     floor = asks_by_itself(request.tool, authorities)
     verdict = strictest([each.verdict for each in authorities])
@@ -56,11 +64,10 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         for text, each in found
         if each.verdict == "allow" and each.grant is not None
     ]
-    counted = _counted(authorities)
-    if verdict == "allow" and not checks:
-        return Decision("allow", tuple(reasons), tuple(granted), (), (), counted=counted)
     verdict = strictest([verdict, *(result.verdict for result in checks)])
     reasons += [f"{result.verdict}:{result.rule}" for result in checks]
+    missed = _missed(suspended, found, given) if suspended else ()
+    reasons += [f"suspended:{grant_id}" for grant_id in missed]
     return Decision(
         verdict,
         tuple(reasons),
@@ -76,13 +83,48 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
         or any(result.verdict == "deny" for result in checks),
         request.tool.risk == "unsafe" or any(result.verdict == "ask" for result in checks),
         floor,
-        counted,
+        _counted(authorities),
+        missed,
     )
+
+
+def _free(tool: ToolMeta, found: Sequence[tuple[str, Authority]]) -> Decision | None:
+    """Return the decision of a call that nothing asks about, as of nearly every one, else None."""
+    if tool.risk != "safe" or tool.requires_confirm or not found:
+        return None
+    reasons: list[str] = []
+    granted: list[tuple[str, str]] = []
+    uses: dict[str, None] = {}
+    for text, authority in found:
+        grant = authority.grant
+        if authority.verdict != "allow" or grant is None:
+            return None
+        reasons.append(f"allow:{authority.rule}")
+        granted.append((text, grant.grant_id))
+        if grant.uses is not None:
+            uses[grant.grant_id] = None
+    return Decision("allow", tuple(reasons), tuple(granted), (), (), counted=tuple(uses))
 
 
 def _counted(authorities: Sequence[Authority]) -> tuple[str, ...]:
     grants = [each.grant for each in authorities if each.grant is not None]
     return tuple(dict.fromkeys(each.grant_id for each in grants if each.uses is not None))
+
+
+def _missed(
+    suspended: Sequence[CapabilityGrant],
+    found: Sequence[tuple[str, Authority]],
+    given: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """Return the ids under which a person knows the grants that would have helped."""
+    open_ = [parse(text) for text, each in found if not each.by_person]
+    ids = (
+        each.parent_grant or each.grant_id
+        for each, pattern in ((each, parse(each.capability)) for each in suspended)
+        if pattern.constraints.admit(given)
+        and any(contains(pattern.unconstrained, capability) for capability in open_)
+    )
+    return tuple(dict.fromkeys(ids))
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:

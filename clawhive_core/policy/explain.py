@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clawhive_core.capabilities import parse
@@ -12,6 +12,7 @@ from clawhive_core.policy.boundary import delegate_of
 from clawhive_core.policy.decision import Decision
 from clawhive_core.policy.protected import as_rules
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.suspension import FindTool, suspension
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 
@@ -23,7 +24,8 @@ def why(
         "verdict": decision.verdict,
         "principal": str(request.principal),
         "risk": request.tool.risk,
-        "capabilities": [_part(text, rules, request.input) for text in request.capabilities],
+        "capabilities": [_part(text, request, rules) for text in request.capabilities],
+        "suspended": list(decision.suspended),
         "floor": "ask" if decision.floor else "allow",
         "each_time": decision.each_time,
         "checks": [{"verdict": each.verdict, "rule": each.rule} for each in checks],
@@ -32,9 +34,9 @@ def why(
     }
 
 
-def _part(text: str, rules: Rules, input: Mapping[str, Any]) -> dict[str, Any]:
-    capability = parse(text)
-    found = rules.authority(capability, input)
+def _part(text: str, request: PolicyRequest, rules: Rules) -> dict[str, Any]:
+    capability, given = parse(text), request.input
+    found = rules.authority(capability, given, rules.suspended(request.tool))
     grant = found.grant
     return {
         "capability": text,
@@ -44,24 +46,24 @@ def _part(text: str, rules: Rules, input: Mapping[str, Any]) -> dict[str, Any]:
         "issuer": None if grant is None else grant.issuer,
         "unmet": [
             {"pattern": each.capability, "constraints": list(lacking)}
-            for each, lacking in rules.unmet(capability, input)
+            for each, lacking in rules.unmet(capability, given)
         ],
     }
 
 
-def in_force(principal: Principal, rules: Rules) -> dict[str, Any]:
+def in_force(principal: Principal, rules: Rules, find: FindTool) -> dict[str, Any]:
     """Return every rule with its pattern, what it says and who gave it; and protected names.
 
     The protected names are those that no grant opens to a tool, or only one of exactly that name.
     """
     return {
         "principal": str(principal),
-        "rules": [*_granted(rules), *_stored(rules)],
+        "rules": [*_granted(rules, find), *_stored(rules)],
         "protected": list(as_rules()),
     }
 
 
-def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
+def _granted(rules: Rules, find: FindTool) -> Iterator[dict[str, Any]]:
     for grant in rules.grants:
         yield {
             "pattern": grant.capability,
@@ -71,6 +73,7 @@ def _granted(rules: Rules) -> Iterator[dict[str, Any]]:
             "grant_id": grant.parent_grant,
             "uses": grant.uses,
             "delegate": _face(grant),
+            "suspended": bool(suspension(grant.tool, find)),
         }
 
 
@@ -85,6 +88,7 @@ def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
                 "grant_id": None,
                 "uses": None,
                 "delegate": pattern,
+                "suspended": False,
             }
 
 

@@ -24,7 +24,9 @@ from clawhive_core.policy.persistent import (
     drop,
     keep,
     read_persistent,
+    swap,
 )
+from clawhive_core.policy.suspension import FindTool, renewed, still_stands, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 
 _UNITS: Mapping[str, str] = {
@@ -38,7 +40,7 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
 _FIELDS = (
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"
-    " delegate"
+    " delegate, tool"
 )
 _STANDING = f"SELECT {_FIELDS}, uses_left, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
 
@@ -57,6 +59,8 @@ class Wish:
     mode: Mode = "allow"
     delegate: str | None = None
     """What children may get of it: a pattern, empty for nothing, None for the default."""
+    tool: str | None = None
+    """What the tool is that it names, as `ToolIdentity.text`."""
 
 
 class GrantBook:
@@ -141,6 +145,46 @@ class GrantBook:
             self._opened().append_now(issued([grant], principal=str(LOCAL_USER), **ids), sync=True)
         return {**grant.to_dict(), "uses_left": grant.uses, "issued_at": at}
 
+    def resume(self, text: str, find: FindTool, now: datetime) -> dict[str, Any]:
+        """Give a grant anew for its tool as it is now, in place of the old one; return it as JSON.
+
+        What is left of its uses and of its time is left of the new one's.
+
+        Args:
+            text: Its id, a unique part of the id's start, or `last`.
+            find: Finds the tool that it names.
+            now: The present, in UTC.
+
+        Raises:
+            UnknownId: It names no standing grant, or several.
+            UsageError: Nothing suspends it, every use was made, or its tool is gone.
+            RunError: `already_resolved`: it was used, revoked or given anew meanwhile.
+            StorageError: It could not be written.
+        """
+        row, old = self.find(text, now)
+        new = renewed(replace(old, uses=row["uses_left"]), find)
+        body = {"grant_id": old.grant_id, "reason": f"its tool changed: now {new.grant_id}"}
+        ended, at = Event("grant.revoked", body, principal=str(LOCAL_USER)), written(now)
+        if new.scope == "persistent":
+            if not swap(self._user_dir, old.grant_id, PersistentGrant(new, at)):
+                raise UnknownId(f"{old.grant_id} is gone", place=text, fix="clawhive grants list")
+            if self._log is not None:
+                self._log.append_now(ended, sync=True)
+        else:
+            ids = {f"{'task' if new.scope == 'task' else 'conversation'}_id": new.scope_id}
+            given = issued([new], principal=str(LOCAL_USER), **ids)
+            self._opened().append_now(ended, given, sync=True, within=still_stands(row))
+        return {**new.to_dict(), "uses_left": new.uses, "issued_at": at}
+
+    def find(self, text: str, now: datetime) -> tuple[dict[str, Any], CapabilityGrant]:
+        """Return a standing grant, as a row too, by its id, a part of its start, or `last`.
+
+        Raises:
+            UnknownId: It names none, or several.
+        """
+        row = self._find(text, now)
+        return row, _grant(row)
+
     def revoke(self, text: str, now: datetime) -> str:
         """End a grant and what was derived from it; return its id.
 
@@ -152,7 +196,7 @@ class GrantBook:
             UnknownId: It names no standing grant, or several.
             StorageError: It could not be written.
         """
-        grant_id = self._find(text, now)
+        grant_id = str(self._find(text, now)["grant_id"])
         dropped = drop(self._user_dir, grant_id)
         if self._log is not None:
             body = {"grant_id": grant_id, "reason": "revoked by a person"}
@@ -166,14 +210,13 @@ class GrantBook:
         if self._log is not None:
             require_founded(self._log, STANDING)
 
-    def _find(self, text: str, now: datetime) -> str:
+    def _find(self, text: str, now: datetime) -> dict[str, Any]:
         rows = self.standing(now)
-        ids = [str(row["grant_id"]) for row in rows]
-        given = [str(row["grant_id"]) for row in rows if is_given(row)]
+        given = [row for row in rows if is_given(row)]
         if text == "last" and given:
             return given[-1]
         wanted = text if text.startswith("grant_") else f"grant_{text}"
-        found = [each for each in ids if each.startswith(wanted)]
+        found = [row for row in rows if str(row["grant_id"]).startswith(wanted)]
         if len(found) == 1 and text:
             return found[0]
         what = "names several grants; write more of it" if found and text else "names no grant"
@@ -207,6 +250,7 @@ def derived(grants: Iterable[CapabilityGrant], task_id: str, subject: str) -> li
             scope_id=task_id,
             parent_grant=grant.grant_id,
             expires_at=utc(grant.expires_at),
+            tool=taken_over(grant.tool),
         )
         for grant in grants
     ]
@@ -261,6 +305,7 @@ def _made(wish: Wish, variables: Mapping[str, str], now: datetime) -> Capability
         expires_at=None if life is None else written(now + life),
         uses=wish.uses,
         delegate=_face(wish, capability, variables),
+        tool=wish.tool,
     )
     return usable(on_terms(grant, capability), now)
 

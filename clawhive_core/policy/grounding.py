@@ -130,7 +130,9 @@ class Grounds:
     def _read(self) -> None:
         """Keep the texts of outputs; it waits until a sink needs them."""
         for result in self._unread:
-            for text in islice(leaves((result.structured, result.output)), _MAX_LEAVES):
+            value = result.structured
+            texts = (result.output,) if value is None else leaves((value, result.output))
+            for text in islice(texts, _MAX_LEAVES):
                 if text in self._taint:
                     continue
                 self._taint_room -= len(text)

@@ -40,6 +40,7 @@ SCHEMA = RoomSchema(
         CREATE VIEW v_grants AS SELECT grant_id, capability, subject, scope, scope_id, issuer, mode,
           expires_at, parent_grant, uses, uses_left, delegate, issued_at, ended_at FROM grants;
         """,
+        "ALTER TABLE grants ADD COLUMN tool TEXT;",
     ),
 )
 
@@ -114,11 +115,11 @@ def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
 def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     connection.executemany(
         "INSERT INTO grants(grant_id, capability, subject, scope, scope_id, issuer, mode,"
-        " expires_at, parent_grant, issued_at, uses, uses_left, delegate) VALUES(:grant_id,"
+        " expires_at, parent_grant, issued_at, uses, uses_left, delegate, tool) VALUES(:grant_id,"
         " :capability, :subject, :scope, :scope_id, :issuer, :mode, :expires_at, :parent_grant,"
-        " :issued_at, :uses, :uses, :delegate)",
+        " :issued_at, :uses, :uses, :delegate, :tool)",
         [
-            {"uses": None, "delegate": None, **grant, "issued_at": stored.ts}
+            {"uses": None, "delegate": None, "tool": None, **grant, "issued_at": stored.ts}
             for grant in stored.event.body["grants"]
         ],
     )
@@ -175,7 +176,7 @@ _OF_GRANTS = "kind IN ('grant.issued', 'grant.revoked')"
 STANDING = Standing(
     "grants",
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant,"
-    " issued_at, uses, uses_left, delegate",
+    " issued_at, uses, uses_left, delegate, tool",
     "ended_at IS NULL",
     f"""seq IN (
       WITH RECURSIVE line(grant_id, parent_grant, scope, scope_id, issued_at) AS (

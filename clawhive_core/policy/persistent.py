@@ -13,6 +13,7 @@ from clawhive_core.capabilities import parse
 from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.boundary import delegate_of
 
@@ -79,6 +80,21 @@ def drop(user_dir: Path, *grant_ids: str) -> bool:
     return True
 
 
+def swap(user_dir: Path, grant_id: str, entry: PersistentGrant) -> bool:
+    """Put a persistent grant in the place of another, at once; whether the other was there.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    with _file(user_dir).locked():
+        before = _kept(user_dir)
+        after = tuple(each for each in before if each.grant.grant_id != grant_id)
+        if len(after) == len(before):
+            return False
+        _write(user_dir, (*after, entry))
+    return True
+
+
 def _kept(user_dir: Path) -> tuple[PersistentGrant, ...]:
     """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
     found = read_persistent(user_dir)
@@ -125,6 +141,12 @@ def _entry(row: Any) -> PersistentGrant:
         "ask" if known.get("mode") == "ask" else "allow",
         expires_at=known["expires_at"],
         delegate=known.get("delegate"),
+        tool=_tool(known),
     )
     delegate_of(grant)
     return PersistentGrant(grant, known["issued_at"])
+
+
+def _tool(row: Mapping[str, Any]) -> str | None:
+    text = row.get("tool")
+    return None if text is None else ToolIdentity.parse(str(text)).text

@@ -22,7 +22,7 @@ def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 _own = _any_of((*OWN, *GIT))
-_sensitive = _any_of(SENSITIVE)
+_protected = _any_of((*OWN, *GIT, *SENSITIVE))
 
 
 def protection_of(segments: tuple[str, ...]) -> Literal["own", "sensitive"] | None:
@@ -33,9 +33,9 @@ def protection_of(segments: tuple[str, ...]) -> Literal["own", "sensitive"] | No
     """
     # NUL, which no name holds, stands before and after each segment.
     joined = f"\0{chr(0).join(segments).casefold()}\0"
-    if _own.search(joined) is not None:
-        return "own"
-    return None if _sensitive.search(joined) is None else "sensitive"
+    if _protected.search(joined) is None:
+        return None
+    return "sensitive" if _own.search(joined) is None else "own"
 
 
 def as_rules() -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, parse
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.identity import ToolIdentity
+from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.boundary import attenuate
 from clawhive_core.policy.protected import as_rules, protection_of
 from clawhive_core.policy.terms import refuse_counting
@@ -18,6 +20,9 @@ OWN_RULE = "protected:own"
 
 SENSITIVE_RULE = "protected:sensitive"
 """Denies a sensitive name until a person grants exactly it."""
+
+_KNOWN = 4096
+"""How many answers are kept."""
 
 _HANDLED = frozenset(("fs.read", "fs.write"))
 """The verbs of the workspace handle, which asks again for each path."""
@@ -61,9 +66,12 @@ class Rules:
         self._of_step: dict[str, Rules] = {}
         self._step_grants: tuple[CapabilityGrant, ...] = ()
         self._grants: dict[str, PatternIndex[CapabilityGrant]] = {}
+        self._of_tools: dict[str, list[tuple[ToolIdentity, CapabilityGrant]]] = {}
         self._next_end: str | None = None
         self._ended: tuple[Ended, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
+        self._known: dict[str, Authority] = {}
+        self._is_constrained = any(parse(text).constraints for text in (*denies, *asks))
         self._denies = _by_verb(denies)
         self._asks = _by_verb(asks)
         self.extend(grants)
@@ -72,15 +80,22 @@ class Rules:
         """Let further grants count from now on; those that are known change nothing."""
         known = {grant.grant_id for grant in self.every}
         added = tuple(grant for grant in grants if not known or grant.grant_id not in known)
-        self._of_step = {}
+        self._of_step, self._known = {}, {}
         self._step_grants += tuple(grant for grant in added if grant.scope == "step")
         new = tuple(grant for grant in added if grant.scope != "step")
         self.grants += new
         for grant in new:
+            if grant.tool is not None:
+                identity = ToolIdentity.read(grant.tool)
+                if identity is None:
+                    continue  # nobody can say what it was given for: it counts for nothing
+                self._of_tools.setdefault(identity.name, []).append((identity, grant))
             pattern = parse(grant.capability)
+            self._is_constrained = self._is_constrained or bool(pattern.constraints)
             self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)
         ends = [grant.expires_at for grant in self.every if grant.expires_at is not None]
         self._next_end = min(ends, default=None)
+        self._known = {}  # once more: a tool's thread may have asked meanwhile
         for bounds, rules in self._bounded.items():
             rules.extend(attenuate(added, bounds))
 
@@ -173,18 +188,44 @@ class Rules:
 
     def _keep(self, left: Iterable[CapabilityGrant]) -> None:
         kept = tuple(left)
-        self.grants, self._step_grants, self._grants = (), (), {}
+        self.grants, self._step_grants, self._grants, self._of_tools = (), (), {}, {}
         self.extend(kept)
 
+    def suspended(self, tool: ToolMeta) -> tuple[CapabilityGrant, ...]:
+        """Return the grants that were given for a tool which is no longer what it was then."""
+        if (given := self._of_tools.get(tool.name)) is None:
+            return ()
+        return tuple(grant for identity, grant in given if not identity.is_still(tool))
+
     def authority(
-        self, capability: Capability, input: Mapping[str, Any] | None = None
+        self,
+        capability: Capability,
+        input: Mapping[str, Any] | None = None,
+        without: Sequence[CapabilityGrant] = (),
     ) -> Authority:
         """Return deny where a deny matches, else the least verdict of its grants, else deny.
 
         Args:
             capability: What a call needs.
             input: The call's arguments, which constraints speak of; without them none is satisfied.
+            without: Grants that do not count for it: see `suspended`.
         """
+        if self._is_constrained or without:
+            return self._weighed(capability, input, without)
+        # A call asks at least twice: when it is decided, and by each access of its tool.
+        known = self._known
+        if (found := known.get(capability.text)) is None:
+            if len(known) >= _KNOWN:
+                known.clear()
+            found = known[capability.text] = self._weighed(capability, input, ())
+        return found
+
+    def _weighed(
+        self,
+        capability: Capability,
+        input: Mapping[str, Any] | None,
+        without: Sequence[CapabilityGrant],
+    ) -> Authority:
         verb = capability.verb
         if (denies := self._denies.get(verb)) is not None:
             # A folder's capability may hold denied paths: the workspace handle leaves those out one
@@ -193,12 +234,14 @@ class Rules:
             for pattern, _ in hits(capability):
                 if pattern.constraints.admit(input):
                     return Authority("deny", f"deny:{pattern}")
-        if (protection := self._protection(capability, input)) is not None:
+        if (protection := self._protection(capability, input, without)) is not None:
             return Authority("deny", protection)
         best: CapabilityGrant | None = None
         if (held := self._grants.get(verb)) is not None:
             for pattern, grant in held.covering(capability):
-                if not pattern.constraints or pattern.constraints.admit(input):
+                if grant not in without and (
+                    not pattern.constraints or pattern.constraints.admit(input)
+                ):
                     best = grant if best is None else _stronger(best, grant)
         if best is None:
             return Authority("deny", "no-grant")
@@ -230,7 +273,12 @@ class Rules:
             if lacking := tuple(pattern.constraints.unmet(input)):
                 yield grant, lacking
 
-    def _protection(self, capability: Capability, input: Mapping[str, Any] | None) -> str | None:
+    def _protection(
+        self,
+        capability: Capability,
+        input: Mapping[str, Any] | None,
+        without: Sequence[CapabilityGrant],
+    ) -> str | None:
         """Return the rule that protects a path whatever was granted, or None."""
         if not capability.verb.startswith("fs."):
             return None
@@ -240,6 +288,7 @@ class Rules:
         held = self._grants.get(capability.verb)
         exact = held is not None and any(
             grant.by_person
+            and grant not in without
             and pattern.unconstrained == capability
             and pattern.constraints.admit(input)
             for pattern, grant in held.covering(capability)

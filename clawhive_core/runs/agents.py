@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
+from clawhive_core.runs.budget import BudgetLimits
 
 AGENTS = "agents"
 """The provider of the tools that start agents."""
@@ -88,6 +89,16 @@ def agent_of(config: Config, name: str | None) -> Principal:
             fix=f"write a table [agents.{name}] into clawhive.toml",
         )
     return Principal("agent", name)
+
+
+def budget_limits(config: Config, principal: Principal) -> BudgetLimits:
+    """Return what a run of an agent may use: the lower of its own limits and everybody's."""
+    names = [each.name for each in fields(BudgetLimits)]
+    general = BudgetLimits(**{name: config.get(f"budget.{name}") for name in names})
+    if not is_configured(config, principal):
+        return general
+    own = {name: config.get(f"agents.{principal.name}.budget.{name}") for name in names}
+    return general.within(BudgetLimits(**own))
 
 
 def allow_list(config: Config, *line: Principal) -> AllowList | None:

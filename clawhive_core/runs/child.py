@@ -18,7 +18,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.policy.boundary import handed_on
 from clawhive_core.policy.grants import derived
 from clawhive_core.policy.grounding import Grounds
-from clawhive_core.runs.agents import Agent, allow_list
+from clawhive_core.runs.agents import Agent, allow_list, budget_limits
 from clawhive_core.runs.lineage import line_of, start_of
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -77,6 +77,7 @@ class Nursery:
             agent.principal,
             self.maker.catalog.current.revision,
             max_tool_rounds=self.config.get("loop.max_tool_rounds"),
+            budget=budget_limits(self.config, agent.principal),
             grants=tuple(grants),
             title=preview(task, 80),
             parent_run_id=parent.run_id,

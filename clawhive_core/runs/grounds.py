@@ -42,10 +42,11 @@ def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
         if stored.event.kind in CALL_KINDS:
             calls.setdefault(stored.event.step_id, RecordedCall(stored)).take(stored)
     for call in calls.values():
-        _remember(grounds, call, record, catalog)
+        remember_call(grounds, call, record, catalog)
 
 
-def _remember(grounds: Grounds, call: RecordedCall, record: Record, catalog: Catalog) -> None:
+def remember_call(grounds: Grounds, call: RecordedCall, record: Record, catalog: Catalog) -> None:
+    """Add what one call of a recorded run came to."""
     asked = call.asked.event.body
     given = record.full(asked["tool_call"]["input"])
     if "asked_input" in asked:

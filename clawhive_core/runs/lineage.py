@@ -97,8 +97,10 @@ def end_of(log: EventLog, run_id: str) -> StoredEvent | None:
 
 def used_below(log: EventLog, run_id: str) -> Usage:
     """Return what the runs that a run started had used when it ended, or have used by now."""
+    if not (children := children_of(log, run_id)):
+        return Usage()
     own, used = end_of(log, run_id), Usage()
-    for child in children_of(log, run_id):
+    for child in children:
         end = end_of(log, child.run_id)
         if end is not None and (own is None or end.seq < own.seq):
             used += Usage(**end.event.body["usage"])

@@ -17,8 +17,10 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
+from clawhive_core.runs.compaction import Compaction
 from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.models import Models
+from clawhive_core.runs.repetition import Repetition
 from clawhive_core.runs.side_by_side import side_by_side
 
 MAX_TOOL_ROUNDS = 25
@@ -30,6 +32,15 @@ SYSTEM = (
     "You act for the user through tools. A call may be refused: read `next` in the refusal, do "
     "that, or say what the user can do. Answer in text when you are done."
 )
+
+
+CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
+"""Reasons to stop that leave no answer, and calls that nobody should make."""
+_NEXT = {
+    "max_tokens": "raise `model.max_tokens`, or ask for less at once",
+    "refusal": "the model declines; put it otherwise, or choose another model",
+    "content_filter": "the provider's filter stopped it; put it otherwise, or choose another model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,12 @@ class LoopSettings:
     """What the system prompt says further: the skills."""
     persona: str = ""
     """What the system prompt begins with."""
+    polling: frozenset[str] = frozenset()
+    """Tools that may well answer the same call differently."""
+    max_tokens: int = 8192
+    """The longest answer."""
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before this prompt."""
 
     @property
     def whole_system(self) -> str:
@@ -63,6 +80,7 @@ class Loop:
     run: RunScope
     principal: Principal
     settings: LoopSettings
+    compaction: Compaction | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     _refused_turns: int = 0
     """The turns in a row, up to now, of which every call was refused."""
@@ -71,28 +89,46 @@ class Loop:
         """Return the model's final text.
 
         Raises:
-            ModelError: The model failed.
-            RunError: `max_tool_rounds`, `too_many_refusals`, or the model gave no answer.
+            ModelError: The model failed, or the budget is spent.
+            RunError: `max_tool_rounds`, `repeated_call`, `too_many_refusals`, or the model stopped
+                without an answer.
             NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
         """
-        messages = [LlmMessage.text("user", prompt)]
+        messages = [*self.settings.before, LlmMessage.text("user", prompt)]
+        repetition = Repetition(self.settings.polling)
         for turn in range(self.settings.max_tool_rounds + 1):
             response = await self._turn(messages, turn)
             calls = response.tool_calls
-            if not calls:
+            if response.stop_reason in CUT_SHORT:
+                raise _cut_short(response)
+            if not calls and response.stop_reason != "pause_turn":
                 return self._respond(response, turn)
             if turn == self.settings.max_tool_rounds:
                 break
             messages.append(LlmMessage("assistant", response.content))
-            results = await self._calls(calls, turn)
-            if self._refused_turns == MAX_REFUSED_TURNS:
-                raise _stuck()
-            messages.append(LlmMessage("user", tuple(results)))
+            if calls:
+                repetition.ask(calls)
+                results = await self._calls(calls, turn)
+                if self._refused_turns == MAX_REFUSED_TURNS:
+                    raise _stuck()
+                repetition.answer(calls, results)
+                messages.append(LlmMessage("user", tuple(results)))
+            messages = await self._compacted(messages, response, turn)
         raise RunError(
             f"the model still asked for tools after {self.settings.max_tool_rounds} rounds",
             code="max_tool_rounds",
             fix="ask for less at once, or raise --max-tool-rounds",
         )
+
+    async def _compacted(
+        self, messages: list[LlmMessage], response: LlmResponse, turn: int
+    ) -> list[LlmMessage]:
+        if self.compaction is None:
+            return messages
+        scope = CallScope(self.run, self.principal, f"{self.run.run_id}/r{turn}.compact")
+        complete = partial(self.models.complete, scope=scope)
+        shorter = await self.compaction.compact(messages, response.usage, complete)
+        return messages if shorter is messages else list(shorter)
 
     def _tell(self, turn: int, text: str) -> None:
         step_id = f"{self.run.run_id}/r{turn}"
@@ -105,6 +141,8 @@ class Loop:
             tuple(messages),
             system=self.settings.whole_system,
             tools=self.settings.tools,
+            max_tokens=self.settings.max_tokens,
+            cache_hints={"key": self.run.conversation_id},
         )
         return await self.models.complete(request, self._scope(turn, None, 0))
 
@@ -141,12 +179,7 @@ class Loop:
         return answered
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
-        """End the step of the answer; a stop that is no answer is an error."""
-        if response.stop_reason in {"refusal", "content_filter", "max_tokens"}:
-            raise RunError(
-                f"the model stopped without an answer: {response.stop_reason}",
-                code=f"model_{response.stop_reason}",
-            )
+        """End the step of the answer; an empty one is an answer too."""
         body: Mapping[str, Any] = {
             "name": "respond",
             "label": "answer",
@@ -168,6 +201,16 @@ class Loop:
         return CallScope(
             self.run, self.principal, f"{self.run.run_id}/r{turn}{suffix}", ordinal=ordinal
         )
+
+
+def _cut_short(response: LlmResponse) -> RunError:
+    reason = response.stop_reason
+    said = preview(response.text, 200)
+    return RunError(
+        f"the model stopped without an answer: {reason}" + (f" (after: {said})" if said else ""),
+        code=f"model_{reason}",
+        fix=_NEXT[reason],
+    )
 
 
 def _stuck() -> RunError:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
+
+import anyio
 
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
-from clawhive_core.events.redaction import Redactor
-from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical, digest, preview
+from clawhive_core.execution.recorded import ANSWERED
+from clawhive_core.execution.scope import CallScope, Signal
+from clawhive_core.model.canonical import digest, preview
 from clawhive_core.model.events import Blob
+from clawhive_core.model.failures import model_failure
 from clawhive_core.model.messages import (
-    LlmMessage,
     LlmRequest,
     LlmResponse,
     Usage,
@@ -23,11 +26,24 @@ from clawhive_core.model.messages import (
     message_to_json,
 )
 from clawhive_core.model.tools import ToolDef
-from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
+from clawhive_core.runs.budget import Budget, BudgetLimits
+from clawhive_core.runs.history import History
 from clawhive_core.runs.journal import Journal, run_event
+from clawhive_core.runs.retry import delay
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a provider is waited for."""
+
+    seconds: float = MODEL_SECONDS
+    """For one attempt."""
+    retries: int = 2
+    """How often a call that failed is made again, where that may help."""
 
 
 class Models:
@@ -36,21 +52,21 @@ class Models:
     Args:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
-        seconds: The deadline of one model call.
+        patience: How long the provider of a name is waited for.
     """
 
     def __init__(
         self,
         adapters: Callable[[], Mapping[str, LlmAdapter]],
         journal: Journal,
-        seconds: float = MODEL_SECONDS,
+        patience: Callable[[str], Patience] = lambda _: Patience(),
     ) -> None:
         self.adapters = adapters
+        self.patience = patience
         self._journal = journal
         self._redactor = journal.redactor
-        self._seconds = seconds
-        self._histories: dict[tuple[str, str | None], _History] = {}
-        self._usage: dict[str, Usage] = {}
+        self._histories: dict[tuple[str, str | None], History] = {}
+        self._budgets: dict[str, Budget] = {}
         self._tools: dict[int, tuple[tuple[ToolDef, ...], str]] = {}
 
     def adapter(self, model: str) -> tuple[LlmAdapter, str]:
@@ -81,10 +97,6 @@ class Models:
         self._start(request, scope)
         try:
             response = await self._answer(adapter, replace(request, model=name), scope)
-        except Overdue:
-            error = ModelError(
-                f"`{request.model}` did not answer within {self._seconds:g} s", code="timeout"
-            )
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
@@ -98,18 +110,64 @@ class Models:
         self._failed(request, scope, error)
         raise error
 
+    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+        """Open a run's account, below that of the run which started it, where that one is here."""
+        above = None if parent_run_id is None else self._budgets.get(parent_run_id)
+        budget = Budget(limits) if above is None else above.below(limits)
+        self._budgets[run_id] = budget
+        return budget
+
+    def budget(self, run_id: str) -> Budget:
+        """Return a run's account; one without bounds where none was opened."""
+        return self._budgets.setdefault(run_id, Budget())
+
     def used(self, run_id: str) -> Usage:
-        """Return what a run's model calls used, and forget its conversation."""
+        """Return what a run's model calls used, close its account and forget its conversation."""
         for key in [key for key in self._histories if key[0] == run_id]:
             del self._histories[key]
-        return self._usage.pop(run_id, Usage())
+        budget = self._budgets.pop(run_id, None)
+        return Usage() if budget is None else budget.used
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
     ) -> LlmResponse:
-        """Ask the adapter, within the deadline."""
-        del scope
-        return await run_bounded(adapter.chat(request), self._seconds, _GRACE_SECONDS)
+        """Ask the adapter, and again where that may help, within the run's budget."""
+        patience, attempt = self.patience(adapter.name), 0
+        while True:
+            left = self.budget(scope.run.run_id).check()
+            attempt += 1
+            try:
+                return await self._attempt(adapter, request, scope, _least(patience.seconds, left))
+            except ModelError as error:
+                wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
+                if wait is None or (left is not None and wait > left):
+                    raise
+                self._retried(request, scope, error, wait)
+            await anyio.sleep(wait)
+
+    async def _attempt(
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, seconds: float
+    ) -> LlmResponse:
+        streams = scope.run.streams and scope.parent_invocation_id is None
+        work = _streamed(adapter, request, scope) if streams else adapter.chat(request)
+        try:
+            return await run_bounded(work, seconds, _GRACE_SECONDS)
+        except Overdue:
+            # Not made again: whoever waited this long should not wait as long once more.
+            message = f"`{adapter.name}:{request.model}` did not answer within {seconds:g} s"
+            raise ModelError(message, code="timeout") from None
+
+    def _retried(
+        self, request: LlmRequest, scope: CallScope, error: ModelError, wait: float
+    ) -> None:
+        """Record that an attempt failed, and let listeners forget what they saw of it."""
+        body = {
+            "model": request.model,
+            "error": {"code": error.code, "message": error.message},
+            "wait_seconds": round(wait, 3),
+        }
+        self._post(scope, "model.retry", body, "failed")
+        scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
 
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
         text = f"model.call:{adapter.name}"
@@ -127,7 +185,7 @@ class Models:
     def _start(self, request: LlmRequest, scope: CallScope) -> None:
         # A tool that asks a model has a conversation of its own beside the loop's.
         key = (scope.run.run_id, scope.parent_invocation_id)
-        history = self._histories.setdefault(key, _History())
+        history = self._histories.setdefault(key, History())
         new = history.extend(request.messages, self._redactor)
         body = {
             "model": request.model,
@@ -137,6 +195,7 @@ class Models:
             "new": [Blob(message_to_json(message)) for message in new],
             "max_tokens": request.max_tokens,
             "tool_choice": request.tool_choice,
+            **_asked(request),
         }
         self._post(scope, "model.start", body, "running")
 
@@ -148,10 +207,14 @@ class Models:
             "stop_reason": response.stop_reason,
             "usage": response.usage.to_dict(),
             "error": None,
+            **{
+                key: value
+                for name, key in ANSWERED.items()
+                if (value := getattr(response, name)) is not None
+            },
         }
         self._post(scope, "model.end", body, "succeeded")
-        run_id = scope.run.run_id
-        self._usage[run_id] = self._usage.get(run_id, Usage()) + response.usage
+        self.budget(scope.run.run_id).charge(response.usage)
 
     def _failed(self, request: LlmRequest, scope: CallScope, error: ClawHiveError) -> None:
         body = {
@@ -160,7 +223,7 @@ class Models:
             "preview": "",
             "stop_reason": None,
             "usage": None,
-            "error": {"code": error.code, "message": error.message},
+            "error": {"code": error.code, "message": error.message, "fix": error.fix},
         }
         self._post(scope, "model.end", body, "failed")
 
@@ -179,6 +242,16 @@ class Models:
         return known[1]
 
 
+def _asked(request: LlmRequest) -> dict[str, Any]:
+    """Return what else a request asks for; nothing where it is the rule."""
+    further = {
+        name: value
+        for name in ("response_schema", "temperature", "reasoning", "options")
+        if (value := getattr(request, name)) not in (None, {})
+    }
+    return {"asked": Blob(further)} if further else {}
+
+
 def _model_fix(provider: str, name: str, installed: Sequence[str]) -> str:
     from difflib import get_close_matches
 
@@ -189,37 +262,31 @@ def _model_fix(provider: str, name: str, installed: Sequence[str]) -> str:
     return f"write PROVIDER:NAME; installed: {known}"
 
 
-@dataclass(slots=True)
-class _History:
-    """A conversation's running digest, so that a round costs its new messages only."""
-
-    count: int = 0
-    last: LlmMessage | None = None
-    _hash: Any = None
-
-    @property
-    def digest(self) -> str:
-        """The digest over the digests of all messages so far."""
-        return self._hash.hexdigest()
-
-    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> Sequence[LlmMessage]:
-        """Take the messages of a request; return those that were not in the one before.
-
-        The digest is over what the log holds of them, which is all that a replay has.
-        """
-        grown = len(messages) >= self.count > 0 and messages[self.count - 1] is self.last
-        if not grown:
-            self.count, self._hash = 0, hashlib.sha256()
-        new = messages[self.count :]
-        for message in new:
-            self._hash.update(hashlib.sha256(_as_written(message, redactor)).digest())
-        self.count = len(messages)
-        self.last = messages[-1] if messages else None
-        return new
+async def _streamed(adapter: LlmAdapter, request: LlmRequest, scope: CallScope) -> LlmResponse:
+    """Return a streamed answer; its text reaches listeners as it comes."""
+    async with aclosing(_generator(adapter.stream(request))) as events:
+        async for event in events:
+            match event.kind:
+                case "text" | "thinking" as kind:
+                    signal = Signal(kind, scope.step_id, request.model, text=event.text)
+                    scope.run.signal(signal)
+                case "done" if event.response is not None:
+                    return event.response
+                case _:
+                    pass
+    raise model_failure("invalid_response", f"the stream of `{adapter.name}` had no end")
 
 
-def _as_written(message: LlmMessage, redactor: Redactor) -> bytes:
-    value = message_to_json(message)
-    data = canonical(value)
-    suspect = redactor.active and redactor.may_be_in(data)
-    return canonical(redactor.value(value)) if suspect else data
+async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[StreamEvent]:
+    """Make any iterator one that is closed with its reader, whatever the adapter returns."""
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _least(one: float, other: float | None) -> float:
+    return one if other is None else min(one, other)

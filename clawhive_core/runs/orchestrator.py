@@ -16,12 +16,14 @@ from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse, Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.compaction import ClearOldResults, Compaction
 from clawhive_core.runs.delegation import DelegatePlanner, Delegation
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
@@ -48,12 +50,23 @@ class RunRequest:
     """The manifest's entry, for a task of a skill."""
     model: str | None = None
     max_tool_rounds: int = 25
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    polling: frozenset[str] = frozenset()
+    """The offered tools that may well answer the same call differently."""
+    max_tokens: int = 8192
+    """The longest answer of a model."""
+    compact_at_tokens: int = 150_000
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before, up to the end of the run `continues`."""
+    continues: str | None = None
     planner: str = "procedure"
     grants: tuple[CapabilityGrant, ...] = ()
     parent_run_id: str | None = None
     title: str = ""
     instructions: str = ""
     """What the loop's system prompt says beside its own words: the skills."""
+    replays: Mapping[str, str] | None = None
+    """`run_id` and `mode`, where this run repeats another one."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
     persona: str = ""
@@ -77,6 +90,8 @@ class RunRequest:
     def rest(self) -> dict[str, Any]:
         """What its start records only where there is any."""
         facts: dict[str, Any] = {}
+        if self.replays is not None:
+            facts["replays"] = self.replays
         if self.words is not None:
             facts["words"] = Blob(list(self.words))
         if self.persona:
@@ -111,6 +126,8 @@ class Orchestrator:
     models: Models
     journal: Journal
     planners: Mapping[str, Planner]
+    compaction: Compaction | None = None
+    """What keeps long conversations short; clearing old results where it is not set."""
     used_below: Callable[[str], Usage] = lambda _: Usage()
     """What the runs that a run started used."""
 
@@ -138,6 +155,9 @@ class Orchestrator:
 
     async def go_on(self, request: RunRequest) -> RunResult:
         """Execute a run that was started or taken up, and record how it ended or why it stops."""
+        run_id = request.scope.run_id
+        account = self.models.allot(run_id, request.budget, request.parent_run_id)
+        account.draw(self.used_below(run_id))
         try:
             result = await self._execute(request)
         except NeedHumanApproval:
@@ -165,6 +185,11 @@ class Orchestrator:
             "artifacts": run.artifacts,
             "model": request.model,
             "max_tool_rounds": request.max_tool_rounds,
+            "budget": request.budget.to_dict(),
+            "polling": sorted(request.polling),
+            "max_tokens": request.max_tokens,
+            "compact_at_tokens": request.compact_at_tokens,
+            "continues": request.continues,
             "planner": request.planner,
             "catalog_revision": request.catalog_revision,
             "tools": Blob(
@@ -243,9 +268,18 @@ class Orchestrator:
             request.max_tool_rounds,
             instructions=request.instructions,
             persona=request.persona,
+            polling=request.polling,
+            max_tokens=request.max_tokens,
+            before=request.before,
         )
         loop = Loop(
-            self.door, self.models, self.journal, request.scope, request.principal, settings
+            self.door,
+            self.models,
+            self.journal,
+            request.scope,
+            request.principal,
+            settings,
+            self.compaction or ClearOldResults(request.compact_at_tokens),
         )
         try:
             text = await loop.answer(prompt)

@@ -8,6 +8,7 @@ from functools import partial
 from clawhive_core.errors import NotReplayable
 from clawhive_core.model.events import Event
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.compaction import Compaction
 from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.replay import (
@@ -21,16 +22,17 @@ from clawhive_core.runs.replay import (
 
 
 async def repeat(
-    record: Record, request: RunRequest, planners: Mapping[str, Planner], mode: str
+    record: Record,
+    request: RunRequest,
+    planners: Mapping[str, Planner],
+    compaction: Compaction | None = None,
 ) -> ReplayReport:
     """Run today's planner, loop and orchestrator on a run's recorded answers.
 
     Raises:
-        NotReplayable: The run was a session's calls, or no such mode is known.
+        NotReplayable: The run was a session's calls.
     """
     run_id = record.run_id
-    if mode != "exact":
-        raise NotReplayable(f"no replay mode is called `{mode}`", fix="--mode exact")
     if request.is_session:
         raise NotReplayable(
             f"run {run_id} is a session's calls: nothing planned them", place=run_id
@@ -40,6 +42,7 @@ async def repeat(
         RecordedModels(record),
         RecordedJournal(record),
         planners,
+        compaction,
         partial(used_below, record.log),
     )
     try:
@@ -47,13 +50,18 @@ async def repeat(
         difference = record.left_over() if record.finished else None
     except Diverged as parted:
         difference = parted.difference
-    report = ReplayReport(run_id, mode, record.compared, difference, record.finished)
+    report = ReplayReport(run_id, "exact", record.compared, difference, record.finished)
+    await note(record, report)
+    return report
+
+
+async def note(record: Record, report: ReplayReport) -> None:
+    """Record what a replay found."""
     event = Event(
         "replay.end",
         report.to_dict(),
-        trace_id=request.scope.trace_id,
-        run_id=run_id,
+        trace_id=record.start.event.trace_id,
+        run_id=record.run_id,
         status="succeeded" if report.ok else "failed",
     )
     await record.log.append(event)
-    return report

@@ -146,7 +146,7 @@ class Record:
         first = min(rest, key=lambda stored: stored.seq)
         event = first.event
         return Difference(
-            first.seq, event.kind, event.step_id, _short(self.full(event.body)), "nothing"
+            first.seq, event.kind, event.step_id, shortened(self.full(event.body)), "nothing"
         )
 
     def used_by_tools(self) -> Usage:
@@ -194,7 +194,7 @@ class RecordedJournal:
         if stored is None:
             if not self._record.finished:
                 raise Diverged(None)
-            raise Diverged(Difference(None, event.kind, event.step_id, "nothing", _short(now)))
+            raise Diverged(Difference(None, event.kind, event.step_id, "nothing", shortened(now)))
         recorded = [stored.event.status, self._record.full(stored.event.body)]
         if canonical_text(recorded) != canonical_text(now):
             raise Diverged(_difference(stored, recorded, now))
@@ -218,7 +218,7 @@ class RecordedDoor:
         if recorded is None:
             if not record.finished:
                 raise Diverged(None)
-            asked = f"{call.name} {_short(call.input)}"
+            asked = f"{call.name} {shortened(call.input)}"
             raise Diverged(Difference(None, "invocation", scope.step_id, "no call", asked))
         outcome = recorded.outcome(record.log, call.id)
         if outcome is not None:
@@ -300,6 +300,10 @@ class ReplayReport:
     difference: Difference | None
     complete: bool
     """False where the record ends in the middle, as an interrupted run's does."""
+    differences: tuple[Difference, ...] = ()
+    """All of them, where the mode goes on after the first."""
+    new_run_id: str | None = None
+    """The run that repeated it, where something was live."""
 
     @property
     def ok(self) -> bool:
@@ -316,7 +320,13 @@ class ReplayReport:
             "compared": self.compared,
             "complete": self.complete,
             "difference": None if self.difference is None else self.difference.to_dict(),
+            "differences": [each.to_dict() for each in self._all],
+            "new_run_id": self.new_run_id,
         }
+
+    @property
+    def _all(self) -> tuple[Difference, ...]:
+        return self.differences or (() if self.difference is None else (self.difference,))
 
 
 def _difference(stored: StoredEvent, recorded: Any, now: Any) -> Difference:
@@ -330,7 +340,7 @@ def _part(recorded: Any, now: Any) -> tuple[str, str]:
     while True:
         key = _differing_key(recorded, now)
         if key is None:
-            return f"{path} {_short(recorded)}".strip(), _short(now)
+            return f"{path} {shortened(recorded)}".strip(), shortened(now)
         path = f"{path}.{key}".lstrip(".")
         recorded, now = recorded[key], now[key]
 
@@ -353,5 +363,6 @@ def _equal(one: Any, other: Any) -> bool:
     return canonical_text(one) == canonical_text(other)
 
 
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """Return a value on one line, cut."""
     return preview(value if isinstance(value, str) else canonical_text(value), 160)

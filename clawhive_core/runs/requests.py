@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.allow_list import AllowList
-from clawhive_core.execution.scope import CORE, ApproveMode, Ask, RunScope, Signal
+from clawhive_core.execution.scope import CORE, RunScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -29,11 +29,15 @@ from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
-from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list
+from clawhive_core.policy.suspension import bound
+from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list, budget_limits
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.conversation import last_run, messages_of
 from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
+from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
@@ -42,38 +46,6 @@ from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
 STUB = "stub"
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What a run is started with, beside its task."""
-
-    model: str | None = None
-    grants: Sequence[str] = ()
-    """Capabilities that the user gives this task, as `--grant` does."""
-    session: str | None = None
-    planner: str | None = None
-    """What decides on the steps of a prompt: `react`, `llm` or a plugin's."""
-    out: Path | None = None
-    """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
-    max_tool_rounds: int | None = None
-    command: str = "clawhive run"
-    """The command line that refusals extend by `--grant`."""
-    title: str = ""
-    """What a session is called in listings."""
-    on_start: Callable[[RunRequest], None] = lambda _: None
-    on_signal: Callable[[Signal], None] = lambda _: None
-    approve: ApproveMode = "park"
-    """What happens with a call that a person must answer."""
-    skills: Sequence[str] = ()
-    """Skills whose text a prompt's model is told from the start."""
-    agent: str | None = None
-    """The agent of `[agents.NAME]` that acts; the default one otherwise."""
-    words: Sequence[str] | None = None
-    """What the user said, where the prompt or the task's input is somebody else's: for a sub-agent,
-    or for a session of an agent. Destinations that occur in it are not asked about."""
-    ask: Ask | None = None
-    """Who asks the person, where `approve` is `ask`; without it the run parks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +83,13 @@ class RequestMaker:
         """
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
+        continues = None if options.session is None else last_run(self.log, options.session)
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
             principal,
+            before=messages_of(self.log, continues),
+            continues=continues,
             title=preview(text, 80),
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),
             **self.answering(agent, allow_list(self.config, principal), options),
@@ -147,6 +122,9 @@ class RequestMaker:
         return {
             "model": chosen,
             "tools": tools,
+            "polling": self._polling(tools),
+            "max_tokens": self.config.get("model.max_tokens"),
+            "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
             "persona": agent.persona,
             "planner": options.planner or agent.planner or self.config.get("model.planner"),
             "instructions": skill_prompt(library, options.skills, names) if tools else "",
@@ -219,6 +197,7 @@ class RequestMaker:
             principal,
             self.catalog.current.revision,
             max_tool_rounds=self.config.get("loop.max_tool_rounds") if rounds is None else rounds,
+            budget=budget_limits(self.config, principal),
             grants=tuple(grants),
             words=options.words,
             **more,
@@ -286,6 +265,7 @@ class RequestMaker:
             "profile": self.config.get("user.profile") or {},
             "secrets": self.env.get,
             "signal": options.on_signal,
+            "streams": options.stream,
             "approve": options.approve,
             "ask": options.ask,
             "revocations": Revocations(self.log, self.config.user_dir),
@@ -303,6 +283,10 @@ class RequestMaker:
             and (tool.meta.description or tool.meta.provider_id != AGENTS)
             and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
         )
+
+    def _polling(self, tools: Sequence[ToolDef]) -> frozenset[str]:
+        current = self.catalog.current.tools
+        return frozenset(tool.name for tool in tools if current[tool.name].meta.polling)
 
     def recorded(self, record: Record) -> RunRequest:
         """Return the request of a recorded run, with today's task type.
@@ -337,6 +321,12 @@ class RequestMaker:
             task_type=task_type,
             model=body["model"],
             max_tool_rounds=body["max_tool_rounds"],
+            budget=BudgetLimits(**body.get("budget", {})),
+            polling=frozenset(body.get("polling", ())),
+            max_tokens=body.get("max_tokens", 4096),
+            compact_at_tokens=body.get("compact_at_tokens", 2**53),
+            before=messages_of(self.log, body.get("continues")),
+            continues=body.get("continues"),
             planner=body["planner"],
             title=body["title"],
             instructions=record.full(body.get("instructions", "")),
@@ -368,7 +358,8 @@ class RequestMaker:
         side = starter_grants(target.task_id, target.subject, target.variables)
         side += given
         side += target.grants(self.config.get("policy.allow"), "config")
-        side += target.grants(options.grants, "user")
+        named = target.grants(options.grants, "user")
+        side += [bound(each, self.catalog.current.meta_of) for each in named]
         return within(side, permissions, target.variables)
 
     def _reserved(self) -> list[str]:

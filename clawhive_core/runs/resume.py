@@ -18,6 +18,7 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.journal import run_event
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
@@ -78,14 +79,20 @@ class ResumingModels(Models):
     """Answers a resumed run's requests from the record as long as it has answers."""
 
     def __init__(self, record: Record, live: Models, journal: ResumingJournal) -> None:
-        super().__init__(live.adapters, journal)
+        super().__init__(live.adapters, journal, live.patience)
         self._record = record
         self._live = live
 
+    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+        """Open the run's account where its tools draw on it, with what they had used."""
+        budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
+        budget.charge(self._record.used_by_tools())
+        return budget
+
     def used(self, run_id: str) -> Usage:
         """Return what was used, before the stop and after it, by tools too."""
-        tools = self._record.used_by_tools() + self._live.used(run_id)
-        return super().used(run_id) + tools
+        self._live.used(run_id)
+        return super().used(run_id)
 
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
         """Decide the requests that are sent now; those of the record were decided."""
@@ -146,6 +153,7 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
         ResumingModels(record, live.models, journal),
         journal,
         orchestrator.planners,
+        orchestrator.compaction,
         orchestrator.used_below,
     )
     try:

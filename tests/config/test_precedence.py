@@ -195,6 +195,7 @@ def test_a_section_holds_defaults_and_every_named_member(place):
             "allow": None,
             "sub_agent": {"allowed_tools": None},
             "max_depth": 3,
+            "budget": {"tokens": None, "cost": None, "seconds": None},
             "when": (),
         }
     }

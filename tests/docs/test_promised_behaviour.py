@@ -309,8 +309,11 @@ async def test_calls_of_a_model_pass_policy_and_their_results_reach_it():
 
 @pytest.mark.promise("P-030")
 def test_the_loop_ends_after_the_rounds_that_it_was_given(terminal):
-    asks = {"tool_calls": [{"name": "file.list", "input": {"path": "."}}]}
-    terminal.project.joinpath("s.json").write_text(json.dumps([asks] * 9))
+    asks = [
+        {"tool_calls": [{"name": "file.list", "input": {"path": "." if n % 2 else "./"}}]}
+        for n in range(9)
+    ]
+    terminal.project.joinpath("s.json").write_text(json.dumps(asks))
     code, run = terminal.json("run", "Go", "--model", "scripted:s.json", "--max-tool-rounds", "3")
     assert (code, run["error"]["code"]) == (1, "max_tool_rounds")
     assert sum(step["name"] == "tool.file.list" for step in run["steps"]) == 3

@@ -1,4 +1,4 @@
-"""Appends of a caller that nobody runs beside: committed where they are made, if nothing waits."""
+"""Appends that no other runs beside: committed where they are made, if nothing waits."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def count(connection, _):
 
 async def is_committed_here(log, *events, **options):
     """Append, and return whether that only gave others their turn instead of waiting."""
-    coroutine = log.append(*events, alone=True, **options)
+    coroutine = log.append(*events, **options)
     try:
         return coroutine.send(None) is None
     finally:
@@ -37,7 +37,7 @@ async def test_a_lone_append_is_committed_by_its_caller_behind_what_was_posted(l
     log.post(Event("a", {}))
     assert await is_committed_here(log, Event("b", {}), Event("c", {"output": Blob("x" * 600)}))
     assert kinds(log) == ["a", "b", "c"]
-    assert await log.append(Event("d", {}), alone=True) == [4]
+    assert await log.append(Event("d", {})) == [4]
     assert log.load(list(log.events())[2].event.body["output"]) == "x" * 600
     log.close()
     assert verify(path, tmp_path / "user").ok
@@ -51,7 +51,7 @@ async def test_a_lone_caller_gives_others_their_turn_and_hears_that_it_is_cancel
         task.cancel()
 
     async def lone():
-        await log.append(Event("a", {}), alone=True)
+        await log.append(Event("a", {}))
         turns.append("never")
 
     task = asyncio.ensure_future(lone())
@@ -79,6 +79,17 @@ async def test_much_is_left_to_the_writer(log):
     assert kinds(log) == ["a", "b", *["c"] * 20, "d"]
 
 
+async def test_an_append_beside_another_waits_for_company(log):
+    first = log.append(Event("a", {}))
+    assert first.send(None) is None
+    assert not await is_committed_here(log, Event("b", {}))
+    with pytest.raises(StopIteration, match="1"):
+        first.send(None)
+    await log.flush()
+    assert await is_committed_here(log, Event("c", {}))
+    assert kinds(log) == ["a", "b", "c"]
+
+
 async def test_projections_are_left_to_the_writer_also_those_of_what_was_posted(open_log):
     log = open_log((COUNTERS,), {"counted": (count,)})
     assert not await is_committed_here(log, Event("counted", {}))
@@ -93,7 +104,7 @@ async def test_projections_are_left_to_the_writer_also_those_of_what_was_posted(
 async def test_listeners_are_told_by_the_writer_also_of_lone_appends(log):
     threads = []
     stop = log.listen(lambda _: threads.append(threading.get_ident()))
-    await log.append(Event("a", {}), alone=True)
+    await log.append(Event("a", {}))
     await log.flush()
     assert threads
     assert threading.get_ident() not in threads
@@ -107,7 +118,7 @@ async def test_a_lone_append_waits_for_another_process_without_stopping_the_loop
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         log.post(Event("a", {}))
-        waiting = asyncio.ensure_future(log.append(Event("b", {}), alone=True))
+        waiting = asyncio.ensure_future(log.append(Event("b", {})))
         for _ in range(10):
             await asyncio.sleep(0)
         assert not waiting.done()
@@ -121,8 +132,8 @@ async def test_a_file_that_stays_locked_fails_the_append_after_some_time(log, pa
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogWriteFailed, match="locked by another process"):
-            await log.append(Event("lost", {}), alone=True)
-    assert await log.append(Event("after", {}), alone=True) == [1]
+            await log.append(Event("lost", {}))
+    assert await log.append(Event("after", {})) == [1]
 
 
 async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
@@ -148,51 +159,53 @@ async def test_a_lone_append_that_fails_says_so_and_a_lost_post_stops_the_log(lo
     if posted:
         log.post(Event("lost", {}))
     with pytest.raises(LogWriteFailed, match="cannot be opened"):
-        await log.append(Event("lost", {}), alone=True)
+        await log.append(Event("lost", {}))
     moved.rename(path)
     if posted:
         with pytest.raises(LogWriteFailed, match="cannot be opened"):
-            await log.append(Event("after", {}), alone=True)
+            await log.append(Event("after", {}))
     else:
-        assert await log.append(Event("after", {}), alone=True) == [1]
+        assert await log.append(Event("after", {})) == [1]
 
 
 async def test_a_closed_log_refuses_a_lone_append(log):
     log.close()
     with pytest.raises(LogWriteFailed, match="closed"):
-        await log.append(Event("a", {}), alone=True)
+        await log.append(Event("a", {}))
 
 
 async def test_an_interrupt_within_the_commit_reaches_the_caller(log, monkeypatch):
-    class Interrupted(type(log.path)):
-        def stat(self, **_):
+    class Interrupted:
+        def __fspath__(self):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(log._writer, "_path", Interrupted(log.path))
+    monkeypatch.setattr(log._writer, "_name", Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        await log.append(Event("a", {}), alone=True)
+        await log.append(Event("a", {}))
     monkeypatch.undo()
-    assert await log.append(Event("b", {}), alone=True) == [1]
+    assert await log.append(Event("b", {})) == [1]
 
 
 @pytest.mark.parametrize("alone", [True, False])
 async def test_the_write_ahead_log_is_emptied_again_and_again(log, path, monkeypatch, alone):
+    if not alone:
+        log.listen(lambda _: None)  # so that the writer's thread commits
     monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 40)
     sizes = set()
     for number in range(300):
-        await log.append(Event("a", {"n": number, "text": "x" * 3000}), alone=alone)
+        await log.append(Event("a", {"n": number, "text": "x" * 3000}))
         sizes.add(path.with_name("hive.db-wal").stat().st_size)
     assert max(sizes) < 100 * 4096
 
 
 async def test_a_reader_that_holds_the_write_ahead_log_stops_nothing(log, path, monkeypatch):
     monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 10)
-    await log.append(Event("a", {}), alone=True)
+    await log.append(Event("a", {}))
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchone()
         for number in range(50):
-            await log.append(Event("a", {"n": number}), alone=True)
+            await log.append(Event("a", {"n": number}))
     assert len(kinds(log)) == 51
 
 
@@ -220,7 +233,7 @@ def test_a_forked_child_is_refused_instead_of_writing_with_its_parents_connectio
     child = os.fork()
     if child == 0:
         try:
-            asyncio.run(log.append(Event("a", {}), alone=True))
+            asyncio.run(log.append(Event("a", {})))
         except LogWriteFailed:
             os._exit(7)
         os._exit(1)

@@ -71,7 +71,7 @@ bodies = st.dictionaries(
 
 @given(bodies)
 def test_a_simple_body_is_written_as_the_walk_writes_it(body):
-    direct, (text, blobs) = _direct(body, Redactor()), _walked(body, Redactor())
+    direct, (text, blobs) = _direct(Event("kind", body), Redactor()), _walked(body, Redactor())
     # In which order blobs are set aside means nothing: each is a row of its own.
     assert direct is None or (direct[0], set(direct[1])) == (text, set(blobs))
 
@@ -91,7 +91,7 @@ def test_a_simple_body_is_written_as_the_walk_writes_it(body):
     ],
 )
 def test_only_what_needs_a_walk_gets_one(body, is_simple):
-    assert (_direct(body, Redactor()) is not None) is is_simple
+    assert (_direct(Event("kind", body), Redactor()) is not None) is is_simple
 
 
 @given(values)

@@ -207,14 +207,21 @@ async def test_a_program_that_no_engine_can_run_is_refused_with_line_and_engine(
     assert error.message == "line 3: the engine `fake` cannot run `yield` (generators)"
     assert error.place == "job.py:3:5"
     assert error.data == {"line": 3, "column": 5, "engine": "fake", "wants": "cpython"}
-    assert 'pip install ".[sandbox]"' in error.fix
+    assert "a plugin whose engine runs all of python" in error.fix
     assert box.engines[0].ran == []
 
 
 async def test_a_program_without_any_engine_is_refused(box):
     error = await refused("sandbox_unavailable", box.do("exec", command=["node", "-e", "1"]))
     assert error.message == "no installed sandbox engine runs `node -e`"
-    assert "quickjs" in error.fix
+    assert "ships no engine for node yet: write it in python" in error.fix
+    assert error.data == {"wants": "quickjs"}
+
+
+async def test_where_no_plugin_brings_an_engine_the_shipped_one_is_named(box):
+    box.engines = []
+    error = await refused("sandbox_unavailable", box.run(script="job.py"))
+    assert error.fix == "enable the plugin `builtin`: its engine runs python"
 
 
 async def test_an_engine_that_cannot_start_gives_way_to_the_next(box):

@@ -173,6 +173,43 @@ def test_a_file_swapped_for_a_link_after_the_check_is_refused(root):
     refused("denied", FileWorkspace(root, allows).read_bytes, "a", limit=10)
 
 
+@pytest.mark.parametrize("is_said", [True, False])
+def test_a_file_is_read_as_well_where_the_system_does_not_say_where_it_is(
+    root, files, monkeypatch, is_said
+):
+    (root / "d").mkdir()
+    (root / "d" / "a").write_text("four", encoding="utf-8")
+    (root / "link").symlink_to("d")
+    (root / "out").symlink_to("/etc")
+    if not is_said:
+
+        def unknown(*_, **__):
+            raise OSError
+
+        monkeypatch.setattr(os, "readlink", unknown)
+        (root / "link").unlink()
+        (root / "link").mkdir()
+        (root / "link" / "a").write_text("four", encoding="utf-8")
+    assert files.read_text("d/a", limit=4) == files.read_text("./link//a", limit=4) == "four"
+    refused("too_large", files.read_bytes, "d/a", limit=3)
+    refused("not_found", files.read_bytes, "d/b", limit=3)
+    refused("not_a_file", files.read_bytes, "d", limit=3)
+    if is_said:
+        refused("denied", files.read_bytes, "out/passwd", limit=10_000)
+
+
+def test_a_file_replaced_after_the_check_is_read_as_it_stands_there(root):
+    target = root / "a"
+    target.write_text("old", encoding="utf-8")
+
+    def allows(verb, path):
+        target.rename(root / "b")
+        target.write_text("new", encoding="utf-8")
+        return True
+
+    assert FileWorkspace(root, allows).read_text("a", limit=10) == "new"
+
+
 def test_a_write_never_goes_through_a_link_swapped_in_after_the_check(root, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()

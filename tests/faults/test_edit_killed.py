@@ -36,17 +36,29 @@ from clawhive_core.model.events import Event
 from clawhive_core.policy.approvals import consume
 
 log = open_log(open_config(None, {}, {}))
-approval_id = sys.argv[1]
 print("ready", flush=True)
 sys.stdin.readline()
-used = Event("approval.resolved", {"approval_id": approval_id, "by": "x", "reason": None},
-             status="consumed")
-try:
-    log.append_now(used, within=consume(approval_id))
-    print("won")
-except RunError as error:
-    print(error.code)
+for approval_id in sys.argv[1:]:
+    used = Event("approval.resolved", {"approval_id": approval_id, "by": "x", "reason": None},
+                 status="consumed")
+    try:
+        log.append_now(used, within=consume(approval_id))
+        print("won")
+    except RunError as error:
+        print(error.code)
 log.close()
+"""
+
+BATCH = """\
+id: one
+exports:
+  api_version: "1.0"
+  tools:
+    - {name: greet, risk: guarded, input_schema: {type: object}}
+tasks:
+  hello:
+    input_schema: {type: object, properties: {n: {type: array, default: [1, 2, 3]}}}
+    steps: [{name: greet, tool: one.greet, for_each: "${input.n}", input: {}}]
 """
 
 
@@ -118,6 +130,27 @@ def test_of_eight_processes_one_uses_an_approval(processes, file):
         child.stdin.flush()
     answers = sorted(processes.end(child).out.strip() for child in children)
     assert answers == ["already_resolved"] * 7 + ["won"]
+
+
+@pytest.mark.promise("P-116")
+def test_of_eight_processes_each_approval_of_a_batch_serves_one(processes):
+    folder = processes.root / "skills" / "one"
+    folder.mkdir(parents=True)
+    folder.joinpath("clawhive.yaml").write_text(BATCH, "utf-8")
+    folder.joinpath("handlers.py").write_text("async def greet(input, ctx):\n    return {}\n")
+    assert processes("run", "--task", "one.hello").code == 3
+    rows = processes("approvals", "approve", "last", "--all", "--json").json["approvals"]
+    assert len(rows) == 3
+    ids = [row["approval_id"] for row in rows]
+    children = [processes.start(*ids, code=CONSUMER, stdin=-1) for _ in range(8)]
+    for child in children:
+        assert child.stdout.readline() == b"ready\n"
+    for child in children:
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+    answers = [word for child in children for word in processes.end(child).out.split()]
+    assert sorted(answers) == ["already_resolved"] * 21 + ["won"] * 3
+    assert consumptions(processes) == (1, 3)
 
 
 def test_of_eight_processes_that_resume_a_run_one_does(processes, file):

@@ -86,3 +86,10 @@ def test_a_preview_is_never_too_long_and_never_two_lines(text, limit):
     short = preview(text, limit)
     assert len(short) <= limit
     assert len(short.splitlines()) <= 1
+
+
+@given(st.text(st.sampled_from("ab \n\u2003\x1f")), st.integers(2, 12))
+def test_a_preview_shows_what_it_would_show_of_the_whole_text(text, limit):
+    flat = " ".join(text[: limit * 2].split())
+    is_whole = len(flat) <= limit and len(text) <= limit * 2
+    assert preview(text, limit) == (flat if is_whole else flat[: limit - 1] + "…")

@@ -3,7 +3,9 @@
 Capabilities come as canonical text, which `parse` made; here they are taken apart by hand.
 """
 
+import json
 import re
+from functools import cache
 
 SENSITIVE = re.compile(r"(\.env.*|.*\.pem|id_.*|\.netrc)")
 OWN = [[".clawhive"], ["clawhive.toml"], ["clawhive.lock"], [".git", "hooks"], [".git", "config"]]
@@ -121,8 +123,36 @@ def authority(wanted, call, grants, denies, asks):
     return ("allow" if allowing and not asked else "ask"), False
 
 
+CONTRACT = ["input_schema", "output_schema", "capability_level", "risk", "requires_confirm"]
+CONTRACT += ["effects", "sinks", "idempotent"]
+TEXT = ["description", "annotations", "examples"]
+
+
+def suspended(given, tool):
+    """Whether a grant was given for this tool, which has changed since."""
+    if given.tool is None:
+        return False
+    before = loaded(given.tool)
+    if before["name"] != tool.name:
+        return False
+    fields = CONTRACT + (TEXT if tool.provider_id[:4] in ("mcp_", "skil") else [])
+    shown = {key: value for key, value in before["contract"].items() if key != "name"}
+    return set(shown) != set(fields) or any(shown[each] != plain(tool, each) for each in fields)
+
+
+@cache
+def loaded(text):
+    return json.loads(text)
+
+
+def plain(tool, field):
+    value = getattr(tool, field)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def decide(request, grants, denies, asks, checks):
     """Return the verdict on a call."""
+    grants = [each for each in grants if not suspended(each, request.tool)]
     found = [authority(each, request.input, grants, denies, asks) for each in request.capabilities]
     verdicts = [verdict for verdict, _ in found] + [each.verdict for each in checks]
     tool = request.tool

@@ -272,3 +272,37 @@ def test_a_grant_that_counts_already_counts_once():
     assert rules.grants == (*held, another)
     rules.expire("2026-05-01T12:00:00.000000Z")
     assert rules.grants == (held[0], another)
+
+
+def test_what_was_allowed_once_ends_with_its_grant_and_what_was_denied_once_begins_with_one():
+    need, held = parse("fs.read:/w/a"), grant("fs.read:/w/**", grant_id="grant_1")
+    rules = Rules([held])
+    assert rules.authority(need).verdict == "allow"
+    rules.revoke(["grant_1"])
+    assert rules.authority(need).verdict == "deny"
+    rules.extend([grant("fs.read:/w/*", grant_id="grant_2", expires_at="2026-01-01T00:00:00Z")])
+    assert rules.authority(need).grant.grant_id == "grant_2"
+    rules.extend([grant("fs.read:/w/**", "starter", grant_id="grant_0")])
+    assert rules.authority(need).grant.grant_id == "grant_2"
+    rules.expire("2026-01-01T00:00:01Z")
+    assert rules.authority(need).grant.grant_id == "grant_0"
+
+
+def test_a_rule_about_arguments_is_asked_again_for_each_call():
+    need = parse("fs.write:/w/a")
+    for rules in (
+        Rules([grant("fs.write:/w/**?n=1")]),
+        Rules([grant("fs.write:/w/**")], denies=["fs.write:/w/**?n=2"]),
+        Rules([grant("fs.write:/w/**", "starter")], asks=["fs.write:/w/**?n=2"]),
+    ):
+        first = [rules.authority(need, {"n": n}).verdict for n in (1, 2, 1)]
+        assert first[0] == first[2] == "allow"
+        assert first[1] != "allow"
+
+
+def test_no_more_answers_are_kept_than_fit(monkeypatch):
+    monkeypatch.setattr("clawhive_core.policy.rules._KNOWN", 3)
+    rules = Rules([grant("fs.read:/w/**")])
+    for number in range(10):
+        assert rules.authority(parse(f"fs.read:/w/{number}")).verdict == "allow"
+    assert len(rules._known) <= 3

@@ -23,12 +23,8 @@ def test_an_issued_grant_is_a_row_with_all_that_it_says(log):
     log.append_now(ledger.issued([given], run_id="run_1"))
     (row,) = [dict(row) for row in log.read("SELECT * FROM v_grants")]
     (event,) = log.events()
-    assert row == {
-        **given.to_dict(),
-        "uses_left": None,
-        "issued_at": event.ts,
-        "ended_at": None,
-    }
+    shown = {name: value for name, value in given.to_dict().items() if name != "tool"}
+    assert row == {**shown, "uses_left": None, "issued_at": event.ts, "ended_at": None}
 
 
 def test_a_revoked_grant_ends_with_all_that_was_derived_from_it(log):

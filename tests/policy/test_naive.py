@@ -7,6 +7,7 @@ import pytest
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.decision import decide
@@ -19,6 +20,18 @@ NAMES = ["a", "b", "*", ".env", "id_rsa", ".git", "hooks", ".clawhive", "A"]
 VALUES = [0, 1, 1.0, 1.5, 2, 3, "1", "x", "y", True, None, [1, 2], ["x"], []]
 CONSTRAINTS = ["n<=1", "n>=1", "n<=2", "to in {x}", "to in {x,y}", "n in {1,2}", "to in {'1'}"]
 CALLS_OF_A_POLICY = 50
+
+
+TOOL = ToolMeta("demo.tool", "A tool.", {"type": "object"}, "mcp_demo", risk="safe")
+IDENTITIES = [
+    ToolIdentity.of(each).text
+    for each in (
+        TOOL,
+        replace(TOOL, provider_id="demo"),
+        replace(TOOL, risk="guarded"),
+        replace(TOOL, name="demo.other", risk="unknown"),
+    )
+]
 
 
 def resource(rnd, verb, *, pattern):
@@ -64,6 +77,7 @@ def policy(rnd, verbs):
             rnd.choice(["user", "starter", "skill", "config", "approval"]),
             rnd.choice(["allow", "allow", "ask"]),
             uses=rnd.choice([None, None, 3]),
+            tool=rnd.choice([None] * 16 + IDENTITIES),
         )
         for each in some(8)
     ]
@@ -73,15 +87,15 @@ def policy(rnd, verbs):
 def request(rnd, verbs, held):
     needs = []
     for _ in range(rnd.randint(1, 2)):
-        if held and rnd.random() < 0.2:  # as a call that needs a whole folder, or just what is held
+        if held and rnd.random() < 0.3:  # as a call that needs a whole folder, or just what is held
             needs.append(rnd.choice(held).capability.partition("?")[0])
         else:
             needs.append(capability(rnd, verbs, pattern=False))
     tool = ToolMeta(
         "demo.tool",
-        "A tool.",
+        rnd.choice(["A tool.", "Another."]),
         {"type": "object"},
-        "demo",
+        rnd.choice(["demo", "mcp_demo", "skill_demo"]),
         risk=rnd.choice(["safe", "safe", "guarded", "unknown", "unsafe"]),
         requires_confirm=rnd.random() < 0.1,
     )
@@ -91,7 +105,7 @@ def request(rnd, verbs, held):
 
 def compare(rnd, count):
     """Decide calls twice; return how often each verdict was given."""
-    seen = dict.fromkeys(("allow", "ask", "deny"), 0)
+    seen = dict.fromkeys(("allow", "ask", "deny", "suspended"), 0)
     for _ in range(count // CALLS_OF_A_POLICY):
         verbs = rnd.sample(VERBS, 2)
         grants, denies, asks = policy(rnd, verbs)
@@ -99,10 +113,11 @@ def compare(rnd, count):
         for _ in range(CALLS_OF_A_POLICY):
             call = request(rnd, verbs, grants)
             checks = [CheckResult(rnd.choice(["ask", "deny"]), "c")] if rnd.random() < 0.05 else []
-            ours = decide(call, rules, checks).verdict
+            ours = decide(call, rules, checks)
             theirs = naive.decide(call, grants, denies, asks, checks)
-            assert ours == theirs, (call, [each.to_dict() for each in grants], denies, asks)
-            seen[ours] += 1
+            assert ours.verdict == theirs, (call, [each.to_dict() for each in grants], denies, asks)
+            seen[ours.verdict] += 1
+            seen["suspended"] += bool(ours.suspended)
     return seen
 
 

@@ -12,7 +12,7 @@ from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.testing import ScriptedModel, memory_hive
+from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 KEEP = {"risk": "guarded", "effects": {"path": "fs.write"}, "idempotent": True}
 ITEMS = {"paths": ["a.txt", "a.txt", "a.txt"]}
@@ -107,7 +107,10 @@ async def test_in_a_loop_each_call_is_a_step(writing):
         ToolCall("c1", "test.keep", {"path": "a.txt"}),
         ToolCall("c2", "test.keep", {"path": "a.txt"}),
     )
-    model = ScriptedModel([LlmResponse(both[:1], "tool_use"), LlmResponse(both, "tool_use"), "ok"])
+    look = calling("test.look", {})
+    model = ScriptedModel(
+        [LlmResponse(both[:1], "tool_use"), look, LlmResponse(both, "tool_use"), "ok"]
+    )
     async with memory_hive(providers=[writing], adapters=[model]) as hive:
         shown = []
         asked = answering(hive, shown, scope="step")

@@ -235,7 +235,7 @@ async def test_a_tool_that_changed_meanwhile_is_not_called(tools, define):
         await hive.catalog.add(tools)
         run = await hive.resume("last")
         assert (run["status"], calls) == ("failed", [])
-        assert run["error"]["code"] == "approval_denied"
+        assert run["error"]["code"] == "tool_suspended"
 
 
 async def test_a_deny_that_came_after_the_approval_wins(writing, define):

@@ -119,8 +119,8 @@ async def test_a_tainted_destination_of_an_unsafe_tool_is_denied_without_asking(
 
 @pytest.mark.promise("P-102")
 async def test_three_turns_of_refusals_in_a_row_end_a_loop(mail):
-    wrong = calling("test.absent", {})
-    script = [wrong, wrong, calling("test.read", {}), wrong, wrong, wrong, "never"]
+    wrong = [calling("test.absent", {"n": n}) for n in range(5)]
+    script = [*wrong[:2], calling("test.read", {}), *wrong[2:], "never"]
     model = ScriptedModel(script)
     async with memory_hive(providers=[mail], adapters=[model]) as hive:
         run = await hive.run("go", model="scripted:x")
@@ -134,7 +134,7 @@ async def test_tools_that_fail_are_no_refusals(mail):
         raise ValueError("no")
 
     mail.add("test.crash", crash, risk="safe")
-    model = ScriptedModel([*[calling("test.crash", {})] * 4, "gave up"])
+    model = ScriptedModel([*[calling("test.crash", {"n": n}) for n in range(4)], "gave up"])
     async with memory_hive(providers=[mail], adapters=[model]) as hive:
         run = await hive.run("go", model="scripted:x")
         assert run["output"] == "gave up"

@@ -162,8 +162,8 @@ async def test_a_model_that_hangs_is_given_up_at_the_deadline():
         async def chat(self, request):
             await anyio.sleep_forever()
 
-    async with memory_hive(adapters=[Silent([])]) as hive:
-        hive.models._seconds = 0.01
+    settings = {"models.scripted.timeout_sec": 0.01}
+    async with memory_hive(adapters=[Silent([])], settings=settings) as hive:
         run = await hive.run("go", model=MODEL)
     assert run["error"]["code"] == "timeout"
 

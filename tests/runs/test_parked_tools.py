@@ -340,17 +340,22 @@ async def test_a_tool_that_was_approved_itself_is_not_asked_for_again(job):
         assert states == [("test.outer", "consumed"), ("test.keep", "consumed")]
 
 
-async def test_a_used_approval_does_not_count_for_a_parked_tool_that_changed(job, appending):
-    async with job(note_keep_note, risk="guarded") as house:
+@pytest.mark.parametrize("change", [{"sinks": ("x",)}, {"annotations": {"more": 1}}])
+async def test_a_used_approval_does_not_count_for_a_parked_tool_that_changed(
+    job, appending, change
+):
+    appending.provider_id = "mcp_test"
+    made = {"risk": "guarded", "provider_id": "mcp_test"}
+    async with job(note_keep_note, **made) as house:
         await house.run()
         house.answer()
         await house.hive.resume("last")
         house.answer()
         appending.metas.pop()
-        appending.add("test.outer", note_keep_note, risk="guarded", sinks=("x",))
+        appending.add("test.outer", note_keep_note, **made, **change)
         await house.hive.catalog.add(appending)
         run = await house.hive.resume("last")
-        assert (run["status"], run["error"]["code"]) == ("failed", "approval_denied")
+        assert (run["status"], run["error"]["code"]) == ("failed", "tool_suspended")
         assert house.lines("kept") == 0
 
 

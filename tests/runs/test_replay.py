@@ -133,7 +133,7 @@ async def test_a_loop_repeats_without_asking_the_model(looped):
         ('"label": "answer"', '"label": "answers"', "step.end"),
         ('"action": "respond"', '"action": "finish"', "step.end"),
         ("replace(call, catalog", 'replace(call, id=call.id + "x", catalog', "invocation.start"),
-        ("if not calls:", "if turn:", "step.end"),
+        ("if not calls and", "if turn and", "step.end"),
     ],
 )
 async def test_a_changed_loop_is_found_and_its_event_named(
@@ -152,8 +152,8 @@ async def test_a_loop_that_would_end_earlier_leaves_recorded_events_over(
 ):
     other = changed(
         loop,
-        "            if not calls:\n",
-        "            return 'Done.'\n            if not calls:\n",
+        "            if not calls and",
+        "            return 'Done.'\n            if not calls and",
     )
     monkeypatch.setattr("clawhive_core.runs.orchestrator.Loop", other.Loop)
     report = await looped.replay("last")

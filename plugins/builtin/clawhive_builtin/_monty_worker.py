@@ -104,7 +104,7 @@ def no_worker() -> SandboxUnavailable:
     """Return that a worker ended before it was used."""
     return SandboxUnavailable(
         "the worker of the engine `monty` ended before its program began",
-        fix="run it again; `clawhive sandbox doctor` tells whether the engine works here",
+        fix="run it again; `clawhive doctor` tells whether the engine works here",
     )
 
 

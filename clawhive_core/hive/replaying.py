@@ -1,0 +1,128 @@
+"""Repeating recorded runs, in four modes named after what runs live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.errors import NotReplayable
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.executor import Executor
+from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.repeat import note, repeat
+from clawhive_core.runs.replay import Record, ReplayReport
+from clawhive_core.runs.replay_live import RecordedTools, RecordedTurns, Repeated, WatchedDoor
+from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.view import find_run
+from clawhive_core.runs.what_if import what_if
+
+ReplayMode = Literal["exact", "tools", "model", "policy"]
+"""What is done anew: nothing but our own code, the tools, the model, or the decisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayer:
+    """The parts of a hive that repeat a run."""
+
+    log: EventLog
+    catalog: CatalogStore
+    executor: Executor
+    requests: RequestMaker
+    orchestrator: Orchestrator
+    owned: Callable[[RunRequest], AbstractAsyncContextManager[None]]
+
+
+async def replayed(
+    parts: Replayer, run: str, mode: ReplayMode, options: RunOptions | None
+) -> ReplayReport:
+    """Repeat a run and record what that found; see `Hive.replay`.
+
+    Raises:
+        NotReplayable: The run was a session's calls, without plan or prompt.
+        UnknownId: No such run.
+    """
+    record = Record.load(parts.log, find_run(parts.log, run))
+    recorded = parts.requests.recorded(record)
+    if mode == "exact":
+        today = parts.orchestrator
+        return await repeat(record, recorded, today.planners, today.compaction)
+    if mode == "policy" and recorded.is_session:
+        request = parts.requests.assemble(recorded.task, _given(record, options))
+        request = replace(request, principal=recorded.principal)
+    else:
+        request = _anew(parts, record, recorded, options, mode)
+    if mode == "policy":
+        report = await what_if(record, request, parts.catalog.current, parts.executor)
+    else:
+        report = await _live(parts, record, request, mode)
+    await note(record, report)
+    return report
+
+
+def _anew(
+    parts: Replayer, record: Record, recorded: RunRequest, options: RunOptions | None, mode: str
+) -> RunRequest:
+    """Return the request of a recorded run's task as it would be started now."""
+    if recorded.is_session:
+        raise NotReplayable(
+            f"run {record.run_id} is a session's calls: nothing planned them",
+            place=record.run_id,
+            fix="only `--mode policy` says something about it",
+        )
+    chosen = _given(record, options)
+    task = recorded.task
+    if task.prompt is None:
+        request = parts.requests.task(str(task.task_type), task.input, chosen)
+    else:
+        agent = recorded.principal.name if recorded.principal.kind == "agent" else None
+        planner = chosen.planner or recorded.planner
+        chosen = replace(chosen, model=chosen.model or recorded.model, agent=agent, planner=planner)
+        request = parts.requests.prompt(task.prompt, chosen)
+        request = replace(request, before=recorded.before, continues=recorded.continues)
+    title = f"replay ({mode}) of {recorded.title}"
+    return replace(request, title=title, replays={"run_id": record.run_id, "mode": mode})
+
+
+def _given(record: Record, options: RunOptions | None) -> RunOptions:
+    """Return options that give the task what the user gave the recorded one."""
+    chosen = options or RunOptions(command="clawhive runs replay", approve="deny")
+    given = [
+        str(grant["capability"])
+        for stored in record.log.events(run_id=record.run_id)
+        if stored.event.kind == "grant.issued"
+        for grant in cast("list[dict[str, Any]]", stored.event.body["grants"])
+        if grant["issuer"] == "user" and grant["scope"] == "task" and not grant["parent_grant"]
+    ]
+    words = record.start.event.body.get("words")
+    return replace(
+        chosen,
+        grants=(*chosen.grants, *given),
+        words=chosen.words if words is None else record.full(words),
+    )
+
+
+async def _live(
+    parts: Replayer, record: Record, request: RunRequest, mode: ReplayMode
+) -> ReplayReport:
+    seen, today = Repeated(), parts.orchestrator
+    if mode == "tools":
+        door = WatchedDoor(parts.executor, seen)
+        models = RecordedTurns(record, today.models, parts.log)
+    else:
+        door, models = WatchedDoor(RecordedTools(record), seen), today.models
+    again = Orchestrator(door, models, parts.log, today.planners, today.compaction)
+    async with parts.owned(request):
+        result = await again.run(request)
+    found = seen.differences(record, result.output, result.status)
+    return ReplayReport(
+        record.run_id,
+        mode,
+        len(seen.calls),
+        found[0] if found else None,
+        record.finished,
+        differences=tuple(found),
+        new_run_id=request.scope.run_id,
+    )

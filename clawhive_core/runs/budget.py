@@ -1,0 +1,110 @@
+"""What a run may use: tokens, US dollars, seconds; its sub-agents use of the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from clawhive_core.errors import ModelError
+from clawhive_core.model.messages import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """The most that a run and all below it may use; None where nothing is said."""
+
+    tokens: int | None = None
+    """Input and output tokens of all model calls."""
+    cost: float | None = None
+    """US dollars; calls whose price nobody knows count nothing."""
+    seconds: float | None = None
+    """From the start, or from the resume, of the run."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limits as JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def within(self, other: BudgetLimits) -> BudgetLimits:
+        """Return the lower of each of both limits."""
+        return BudgetLimits(
+            **{
+                each.name: _lower(getattr(self, each.name), getattr(other, each.name))
+                for each in fields(self)
+            }
+        )
+
+
+def _lower(one: Any, other: Any) -> Any:
+    return min((each for each in (one, other) if each is not None), default=None)
+
+
+@dataclass(slots=True)
+class Budget:
+    """An account of one run: what it may use, what it has used, and whose account it draws on."""
+
+    limits: BudgetLimits = field(default_factory=BudgetLimits)
+    above: Budget | None = None
+    """The account of the run that started this one."""
+    used: Usage = field(default_factory=Usage)
+    """What the run itself used."""
+    drawn: Usage = field(default_factory=Usage)
+    """What the runs below it used."""
+    clock: Callable[[], float] = time.monotonic
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self.began = self.clock()
+
+    def charge(self, usage: Usage) -> None:
+        """Count a model call of the run, here and against every account above."""
+        self.used = self.used + usage
+        if self.above is not None:
+            self.above.draw(usage)
+
+    def draw(self, usage: Usage) -> None:
+        """Count what a run below used, here and against every account above."""
+        self.drawn = self.drawn + usage
+        if self.above is not None:
+            self.above.draw(usage)
+
+    def left(self) -> BudgetLimits:
+        """Return what may still be used, here and above; never less than zero."""
+        here = BudgetLimits(
+            _less(self.limits.tokens, self.tokens),
+            _less(self.limits.cost, (self.used + self.drawn).cost or 0),
+            _less(self.limits.seconds, self.clock() - self.began),
+        )
+        return here if self.above is None else here.within(self.above.left())
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that were used, here and below."""
+        used = self.used + self.drawn
+        return (used.input_tokens or 0) + (used.output_tokens or 0)
+
+    def check(self) -> float | None:
+        """Return the seconds that are left, None where nothing bounds them.
+
+        Raises:
+            ModelError: `budget_exceeded`, where nothing is left of one of the three.
+        """
+        left = self.left()
+        for name, what in (("tokens", "tokens"), ("cost", "dollars"), ("seconds", "seconds")):
+            if getattr(left, name) == 0:
+                raise ModelError(
+                    f"the budget of the run is spent: no {what} are left",
+                    code="budget_exceeded",
+                    fix=f"raise `budget.{name}` in the configuration, or ask for less at once",
+                )
+        return left.seconds
+
+    def below(self, limits: BudgetLimits) -> Budget:
+        """Return the account of a run that this one starts: it draws on this account too."""
+        return Budget(limits, self, clock=self.clock)
+
+
+def _less(limit: Any, used: Any) -> Any:
+    return None if limit is None else max(limit - used, 0)

@@ -1,0 +1,48 @@
+"""What was said so far, as the log knows it: a digest that grows with each message."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.model.canonical import canonical
+from clawhive_core.model.messages import LlmMessage, message_to_json
+
+
+@dataclass(slots=True)
+class History:
+    """A conversation's running digest, so that a round costs its new messages only."""
+
+    count: int = 0
+    last: LlmMessage | None = None
+    _hash: Any = None
+
+    @property
+    def digest(self) -> str:
+        """The digest over the digests of all messages so far."""
+        return self._hash.hexdigest()
+
+    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> Sequence[LlmMessage]:
+        """Take the messages of a request; return those that were not in the one before.
+
+        The digest is over what the log holds of them, which is all that a replay has.
+        """
+        grown = len(messages) >= self.count > 0 and messages[self.count - 1] is self.last
+        if not grown:
+            self.count, self._hash = 0, hashlib.sha256()
+        new = messages[self.count :]
+        for message in new:
+            self._hash.update(hashlib.sha256(_as_written(message, redactor)).digest())
+        self.count = len(messages)
+        self.last = messages[-1] if messages else None
+        return new
+
+
+def _as_written(message: LlmMessage, redactor: Redactor) -> bytes:
+    value = message_to_json(message)
+    data = canonical(value)
+    suspect = redactor.active and redactor.may_be_in(data)
+    return canonical(redactor.value(value)) if suspect else data
