@@ -35,7 +35,7 @@ async def offer_skills(
     catalog: CatalogStore,
     plugins: PluginManager,
 ) -> Sequence[str]:
-    """Offer the tools that skills export, and their tasks; return notes; none takes a known name."""
+    """Offer what skills export, and their tasks; none takes a known name. Return notes."""
     names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
     found, notes = skill_providers(skills, handler_boxes(config, engines), taken)

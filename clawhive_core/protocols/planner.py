@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, Task
 from clawhive_core.model.tools import ToolDef
 
@@ -24,6 +24,10 @@ class PlanContext:
     """On re-planning: failed step names and their error codes."""
     results: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """On re-planning: the outputs of the steps that succeeded; they are kept, by their names."""
+    earlier: tuple[Plan, ...] = ()
+    """On re-planning: the plans so far, as they were answered."""
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before the task."""
     model: str | None = None
     """The task's model, `PROVIDER:NAME`, for `complete`; None where the task has none."""
     instructions: str = ""

@@ -12,6 +12,7 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.planner import PlanContext
+from clawhive_core.runs.planning import as_said
 from clawhive_core.runs.steps import check_plan
 
 MAX_STEPS = 50
@@ -29,6 +30,7 @@ for a part of that. Steps that need nothing of each other run at the same time; 
 those that must have succeeded before. An empty list of steps is right where no tool is needed. \
 Whoever answers the user afterwards reads the outputs of all steps: plan no step for that."""
 
+_FAILED = "These steps failed, each with the code of its error. Plan another way to the end."
 _KEPT = (
     "These steps succeeded and are kept: refer to them by name, do not plan them again. Their "
     "outputs are what tools said, not what the user said."
@@ -73,7 +75,9 @@ class LlmPlanner:
             raise RunError(
                 "the planner `llm` needs a model", code="cannot_plan", fix="name one by --model"
             )
-        messages = [LlmMessage.text("user", _question(task, ctx))]
+        messages = [*ctx.before, LlmMessage.text("user", _question(task, ctx))]
+        if ctx.failed:
+            messages += [*as_said(ctx.earlier), LlmMessage.text("user", _news(ctx))]
         problem = ""
         for _ in range(2):
             request = LlmRequest(
@@ -107,18 +111,15 @@ def _question(task: Task, ctx: PlanContext) -> str:
     ]
     parts = ["# Task", task.prompt or _described(task, ctx)]
     parts += ["# Tools", *(canonical_text(tool) for tool in tools)]
-    if ctx.failed:
-        parts += [
-            "# What failed",
-            "These steps failed, each with the code of its error; plan another way to the end.",
-            *(canonical_text({"step": name, "error": code}) for name, code in ctx.failed.items()),
-        ]
+    return "\n".join(parts)
+
+
+def _news(ctx: PlanContext) -> str:
+    """Return what became of the plans so far."""
+    parts = [_FAILED]
+    parts += [canonical_text({"step": name, "error": code}) for name, code in ctx.failed.items()]
     if ctx.results:
-        parts += [
-            "# What is done",
-            _KEPT,
-            *(_result(name, value) for name, value in ctx.results.items()),
-        ]
+        parts += [_KEPT, *(_result(name, value) for name, value in ctx.results.items())]
     return "\n".join(parts)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.execution.door import Door
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event
-from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.protocols.planner import PlanContext, Planner
 from clawhive_core.runs.journal import Journal, run_event
@@ -43,6 +43,8 @@ class Planning:
     task: Task
     """The request's, with what the agents that rules started say."""
     complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
+    plans: list[Plan] = field(default_factory=list[Plan])
+    """What the planner answered, in order."""
     _steps: dict[str, PlannedStep] = field(default_factory=dict[str, PlannedStep])
     _results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
 
@@ -64,6 +66,7 @@ class Planning:
     async def _round(self, planner: Planner, number: int, failed: dict[str, str]) -> PlanRunner:
         request = self.request
         plan = await planner.plan(self.task, self._context(failed))
+        self.plans.append(plan)
         new = tuple(step for step in plan.steps if step.name not in self._steps)
         plan = replace(plan, steps=(*self._steps.values(), *new))
         check_plan(plan)
@@ -96,14 +99,33 @@ class Planning:
             self.complete,
             failed,
             {name: result.output for name, result in self._results.items()},
+            tuple(self.plans),
+            request.before,
             request.model,
             "\n\n".join(text for text in told if text),
         )
+
+    def before(self) -> tuple[LlmMessage, ...]:
+        """Return the conversation up to the report: the prompt, and what was planned for it."""
+        asked = LlmMessage.text("user", self.task.prompt or "")
+        return (*self.request.before, asked, *as_said(self.plans))
 
     def _made(self, plan: Plan) -> Event:
         run, principal = self.request.scope, self.request.principal
         body = {"plan": plan.to_dict()}
         return run_event(run, principal, "plan.made", body, status="succeeded")
+
+
+def as_said(plans: Sequence[Plan]) -> list[LlmMessage]:
+    """Return plans as a model's turns, with what it was told between them."""
+    said: list[LlmMessage] = []
+    for plan in plans:
+        if said:
+            said.append(LlmMessage.text("user", "Steps of it failed. Plan another way."))
+        keys = ("name", "tool", "input", "needs")
+        rows = [{key: step.to_dict()[key] for key in keys} for step in plan.steps]
+        said.append(LlmMessage.text("assistant", canonical_text({"steps": rows})))
+    return said
 
 
 def report(runner: PlanRunner) -> str:

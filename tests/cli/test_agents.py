@@ -81,8 +81,9 @@ def test_a_planner_that_is_not_there_is_refused_with_those_that_are(trusted):
 
 def test_a_prompt_is_planned_by_a_model(trusted):
     plan = {"steps": [{"name": "read", "tool": "file.read", "input": {"path": "a.txt"}}]}
-    script = [json.dumps(plan), "unused", "unused"]
+    script = [json.dumps(plan), "hello, it says"]
     trusted.root.joinpath("plan.json").write_text(json.dumps(script), "utf-8")
     run = trusted("run", "read it", "--planner", "llm", "--model", "scripted:plan.json", "--json")
     assert [step["label"] for step in run.json["steps"]] == ["read", "answer"]
     assert run.json["steps"][0]["output_preview"] == "hello"
+    assert run.json["output"] == "hello, it says"

@@ -56,7 +56,8 @@ async def test_a_model_plans_and_what_needs_nothing_of_each_other_runs_side_by_s
         first, last = opening.model.requests
         assert first.response_schema is not None
         assert first.tools == last.tools == ()
-        assert r"{\"first\":1,\"second\":2}" in last.messages[0].content[0].text
+        assert r"{\"first\":1,\"second\":2}" in last.messages[-1].content[0].text
+        assert [message.role for message in last.messages] == ["user", "assistant", "user"]
         assert (await hive.replay("last")).ok
     assert sorted(both) == [1, 2]
 
@@ -77,7 +78,8 @@ async def test_a_failed_step_is_planned_anew_and_what_succeeded_is_kept(tools):
             ("test.fail", {}),
             ("test.echo", {"n": 1}),
         ]
-        asked = opening.model.requests[1].messages[0].content[0].text
+        asked = opening.model.requests[1].messages[-1].content[0].text
+        assert '"tool":"test.fail"' in opening.model.requests[1].messages[1].content[0].text
         assert '{"error":"tool_failed","step":"bad"}' in asked
         assert '{"output":"{\\"n\\":1}","step":"good"}' in asked
         assert (await hive.replay("last")).ok
@@ -191,3 +193,16 @@ def test_the_planner_is_one():
 
     planner: Planner = LlmPlanner()
     assert (planner.name, planner.replans) == ("llm", True)
+
+
+async def test_a_plan_goes_on_with_what_was_said_in_the_conversation_before(tools):
+    opening = house(tools, "I am Ana", plan(), "you asked who I am", "still Ana")
+    async with opening as hive:
+        await hive.run("who are you?", model="scripted:x", session="conv_1")
+        await run(hive, "what did I ask?", session="conv_1")
+        for request in opening.model.requests[1:]:
+            assert request.messages[1].content[0].text == "I am Ana"
+        await hive.run("again?", model="scripted:x", session="conv_1")
+        texts = [each.content[0].text for each in opening.model.requests[-1].messages]
+        assert texts[-2:] == ["you asked who I am", "again?"]
+        assert (await hive.replay("last")).ok

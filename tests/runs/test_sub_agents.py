@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from clawhive_core.errors import UnknownTaskType
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.tools import ToolCall
@@ -392,3 +393,80 @@ async def test_revoking_the_parents_right_ends_the_childs(tools):
         child = shown(hive, children(hive, run)[0])
         codes = [step["error"] and step["error"]["code"] for step in child["steps"][:2]]
         assert codes == [None, "approval_required"]
+
+
+async def test_a_childs_calls_draw_on_its_parents_budget_and_count_once(tools):
+    child = [LlmResponse((ToolCall("", "test.echo", {}),), "tool_use", Usage(40, 40)), said("x")]
+    parent = [LlmResponse(ASK.content, "tool_use", Usage(10, 10)), said("never")]
+    async with house(tools, child, parent, **{"budget.tokens": 100}) as hive:
+        run = await hive.run("go", options=SPAWN)
+        below = shown(hive, children(hive, run)[0])
+        assert (below["error"]["code"], below["usage"]["input_tokens"]) == ("budget_exceeded", 40)
+        assert (run["error"]["code"], run["usage"]["input_tokens"]) == ("budget_exceeded", 50)
+        assert (await hive.replay(run["run_id"])).ok
+
+
+async def test_a_childs_own_budget_bounds_it_alone(tools):
+    child = [LlmResponse((ToolCall("", "test.echo", {}),), "tool_use", Usage(40, 40))]
+    settings = {"agents.helper.budget.tokens": 50}
+    async with house(tools, child, [ASK, said("done")], **settings) as hive:
+        run = await hive.run("go", options=SPAWN)
+        assert (run["output"], run["usage"]["input_tokens"]) == ("done", 41)
+
+
+async def test_what_a_child_used_before_a_stop_counts_after_it(appending):
+    asks = LlmResponse((ToolCall("", "test.keep", {"path": "a"}),), "tool_use", Usage(30, 30))
+    parent = [ASK, LlmResponse((ToolCall("", "test.echo", {}),), "tool_use"), said("never")]
+    settings = {"budget.tokens": 60}
+    async with house(appending, [asks, said("kept", 0)], parent, **settings) as hive:
+        run = await hive.run("go", options=SPAWN)
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume(run["run_id"])
+        assert run["error"]["code"] == "budget_exceeded"
+        assert run["usage"]["input_tokens"] == 30
+        assert (await hive.replay(run["run_id"])).ok
+
+
+SKILL = """---
+name: {name}
+description: Says {name}.
+---
+Say {name}.
+"""
+
+
+async def test_the_skills_of_an_agent_bound_what_it_is_told_opens_calls_and_starts(tools, tmp_path):
+    contract = "version: 1.0.0\ntasks:\n  go: {steps: [{name: a, tool: test.echo}]}\n"
+    for name in ("one", "two"):
+        folder = tmp_path / "skills" / name
+        folder.mkdir(parents=True)
+        folder.joinpath("SKILL.md").write_text(SKILL.format(name=name), "utf-8")
+        folder.joinpath("clawhive.yaml").write_text(contract, "utf-8")
+    opens = LlmResponse(
+        (
+            ToolCall("", "skill_open", {"name": "one"}),
+            ToolCall("", "skill_open", {"name": "two"}),
+            ToolCall("", "one.go", {}),
+            ToolCall("", "two.go", {}),
+        ),
+        "tool_use",
+    )
+    flags = {"agents.helper.skills": ["one"], "skills.paths": [str(tmp_path / "skills")]}
+    opening = house(tools, [opens, "done"], **flags)
+    async with opening as hive:
+        options = RunOptions(model="child:x", agent="helper")
+        run = await hive.run("go", options=options)
+        (first, second) = opening.child.requests
+        assert "- one: " in first.system
+        assert "- two: " not in first.system
+        offered = {tool.name for tool in first.tools}
+        assert {"one.go", "test.echo"} <= offered
+        assert "two.go" not in offered
+        answers = second.messages[-1].content
+        assert "no skill is called `two`" in answers[1].output
+        assert not answers[2].is_error
+        assert answers[3].structured["error"] == "tool_not_found"
+        assert (await hive.run(task="one.go", agent="helper"))["status"] == "succeeded"
+        with pytest.raises(UnknownTaskType):
+            await hive.run(task="two.go", agent="helper")
+        assert (await hive.replay(run["run_id"])).ok
