@@ -108,6 +108,7 @@ def aside(parent: RunScope) -> dict[str, object]:
     return {
         "approve": "deny" if parent.approve == "deny" else "park",
         "ask": None,
+        "streams": False,
         "asked": frozenset[str | None](),
     }
 

@@ -251,5 +251,5 @@ def _relay(context: ToolContext, signal: Signal) -> None:
     if signal.kind == "step":
         if signal.text:
             context.progress(signal.done, signal.total, signal.text)
-    elif signal.kind != "progress":
+    elif signal.kind in {"output", "show"}:
         context.scope.run.signal(signal)
