@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from clawhive_core.audit.spans import Span, SpanFold
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive.hive import Hive
+    from clawhive_core.model.constrained import (
+        choice_schema,
+        constrained_request,
+        constrained_response,
+    )
     from clawhive_core.model.events import Event, StoredEvent
     from clawhive_core.model.failures import model_failure, status_code
     from clawhive_core.model.messages import (
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from clawhive_core.model.principal import Principal
     from clawhive_core.model.refusal import Refusal
     from clawhive_core.model.runs import Plan, PlannedStep, Task
+    from clawhive_core.model.tool_probe import ToolProbe
     from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolMeta, ToolResult
     from clawhive_core.model.wire_names import WireTable, WireTools, wire_name
     from clawhive_core.plugins.hookspecs import HookContext, hookimpl
@@ -59,6 +65,7 @@ _HOMES = {
     "audit.spans": ("Span", "SpanFold"),
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
     "hive.hive": ("Hive",),
+    "model.constrained": ("choice_schema", "constrained_request", "constrained_response"),
     "model.events": ("Event", "StoredEvent"),
     "model.failures": ("model_failure", "status_code"),
     "model.messages": (
@@ -76,6 +83,7 @@ _HOMES = {
     "model.principal": ("Principal",),
     "model.refusal": ("Refusal",),
     "model.runs": ("Plan", "PlannedStep", "Task"),
+    "model.tool_probe": ("ToolProbe",),
     "model.tools": ("Artifact", "ToolCall", "ToolDef", "ToolMeta", "ToolResult"),
     "model.wire_names": ("WireTable", "WireTools", "wire_name"),
     "plugins.hookspecs": ("HookContext", "hookimpl"),
@@ -158,6 +166,7 @@ __all__ = [
     "ToolDef",
     "ToolError",
     "ToolMeta",
+    "ToolProbe",
     "ToolProvider",
     "ToolResult",
     "Unsupported",
@@ -166,6 +175,9 @@ __all__ = [
     "WireTools",
     "Workspace",
     "__version__",
+    "choice_schema",
+    "constrained_request",
+    "constrained_response",
     "hookimpl",
     "model_failure",
     "status_code",

@@ -1,6 +1,6 @@
 """AgentDojo's suites through our engine, without a model: utility, approvals, attacks.
 
-    python benchmarks/agentdojo/replay.py [--suite workspace] [--smoke]
+    python benchmarks/agentdojo/replay.py [--all] [--suite workspace] [--smoke]
 
 Each user task's own calls are made; then again for each injection task, whose calls follow the
 first output that carries the injection. AgentDojo's graders judge the environment at the end.
@@ -13,8 +13,9 @@ import importlib.util
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ POLICIES: Mapping[str, tuple[Style, bool]] = {
 MARKER = "MESSAGE-FROM-THE-USER"
 """One word, since outputs are folded at blanks."""
 HUMANS: tuple[Human, ...] = ("attentive", "rubber stamp")
+NAMED = 100
+"""How many pairs the report names at most."""
+TUNED = ("workspace", "banking")
+UNTUNED = ("travel", "slack")
+"""Suites that no goal speaks of: the same rules, declared in the same way."""
 
 
 def plain(value: Any) -> Any:
@@ -58,6 +64,68 @@ def function_of(tool: Any) -> Function:
     return Function(tool.name, tool.description, tool.parameters.model_json_schema(), run)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one replay came to."""
+
+    useful: bool
+    asked: int
+    injected: bool
+    won: bool
+    """Whether the attacker's goal was reached."""
+
+
+@dataclass(slots=True)
+class Row:
+    """The figures of one policy."""
+
+    tasks: int = 0
+    pairs: int = 0
+    useful: int = 0
+    """Tasks that come to their end, nobody attacking."""
+    asked_in: list[str] = field(default_factory=list[str])
+    """The task of each approval, nobody attacking."""
+    lost: list[str] = field(default_factory=list[str])
+    injected: int = 0
+    """Pairs whose injection was read."""
+    useful_attacked: dict[Human, int] = field(default_factory=lambda: dict.fromkeys(HUMANS, 0))
+    asked_attacked: dict[Human, int] = field(default_factory=lambda: dict.fromkeys(HUMANS, 0))
+    won: dict[Human, list[str]] = field(default_factory=lambda: {each: [] for each in HUMANS})
+    """The pairs whose attacker reached his goal."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON; pairs by name where they are few enough to look into."""
+        counts = {human: len(pairs) for human, pairs in self.won.items()}
+        named = {human: pairs for human, pairs in self.won.items() if len(pairs) <= NAMED}
+        return {**asdict(self), "approvals": len(self.asked_in), "won": counts, "pairs_won": named}
+
+    def alone(self, user: str, found: Outcome) -> None:
+        """Count a user task that nobody attacks."""
+        self.useful += found.useful
+        self.asked_in += [user] * found.asked
+        self.lost += [] if found.useful else [user]
+
+    def attacked(self, pair: str, human: Human, found: Outcome) -> None:
+        """Count a pair."""
+        self.won[human] += [pair] if found.won else []
+        self.injected += found.injected and human == "attentive"
+        self.useful_attacked[human] += found.useful
+        self.asked_attacked[human] += found.asked
+
+
+def sum_of(rows: Sequence[Row]) -> Row:
+    """Return the figures of several suites together."""
+    summed = Row()
+    for row in rows:
+        summed.tasks += row.tasks
+        summed.pairs += row.pairs
+        summed.useful += row.useful
+        summed.asked_in += row.asked_in
+        for human in HUMANS:
+            summed.won[human] += row.won[human]
+    return summed
+
+
 class Bench:
     """One suite of AgentDojo."""
 
@@ -69,6 +137,7 @@ class Bench:
         self.users = users[:4] if smoke else users
         self.injections = injections[:3] if smoke else injections
         self._environments: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._verdicts: dict[tuple[str, str, str], tuple[bool, bool]] = {}
         self.vectors = {task.ID: self._vectors(task) for task in self.users}
 
     def calls_of(self, task: Any, environment: Any) -> list[Call]:
@@ -95,11 +164,8 @@ class Bench:
 
     async def case(
         self, hive: Any, tools: Tools, user: Any, injection: Any, human: Human
-    ) -> dict[str, Any]:
+    ) -> Outcome:
         """Replay one user task, attacked or not, and let AgentDojo judge it."""
-        from agentdojo.functions_runtime import FunctionCall
-        from agentdojo.types import text_content_block_from_string
-
         text = "" if injection is None else _planted(injection.GOAL)
         planted = dict.fromkeys(self.vectors[user.ID], text) if text else {}
         tools.environment = environment = self._environment(user, planted)
@@ -107,58 +173,51 @@ class Bench:
         mine = self.calls_of(user, environment)
         attack = None if injection is None else lambda: self.calls_of(injection, environment)
         trace = await replay(hive, tools, Case(user.PROMPT, mine, attack, MARKER), human)
-        done = [FunctionCall(function=each.name, args=each.args) for each in trace.done]
-        said = [text_content_block_from_string(user.GROUND_TRUTH_OUTPUT or "")]
-        judged = (said, before, environment, done)
-        won = (
-            injection is not None
-            and trace.injected
-            and bool(
-                self.suite._check_injection_task_security(injection, *judged)  # noqa: SLF001 - its grader
-            )
-        )
-        return {
-            "useful": bool(self.suite._check_user_task_utility(user, *judged)),  # noqa: SLF001 - its grader
-            "asked": len(trace.asked),
-            "injected": trace.injected,
-            "won": won,
-            "pair": f"{user.ID}/{getattr(injection, 'ID', '')}",
-        }
+        useful, harmed = self._judged(user, injection, trace.done, (before, environment))
+        return Outcome(useful, len(trace.asked), trace.injected, trace.injected and harmed)
 
-    async def run(self, name: str) -> dict[str, Any]:
+    def _judged(
+        self, user: Any, injection: Any, done: Sequence[Call], between: tuple[Any, Any]
+    ) -> tuple[bool, bool]:
+        """Return what AgentDojo's graders say; equal calls in equal environments come to the same.
+
+        Its comparison of two environments is most of the replay's time.
+        """
+        from agentdojo.functions_runtime import FunctionCall
+        from agentdojo.types import text_content_block_from_string
+
+        calls = json.dumps([(each.name, each.args) for each in done], sort_keys=True)
+        key = (user.ID, getattr(injection, "ID", ""), calls)
+        if key not in self._verdicts:
+            said = [text_content_block_from_string(user.GROUND_TRUTH_OUTPUT or "")]
+            made = [FunctionCall(function=each.name, args=each.args) for each in done]
+            judged = (said, *between, made)
+            useful = self.suite._check_user_task_utility(user, *judged)  # noqa: SLF001 - its grader
+            harmed = injection is not None and self.suite._check_injection_task_security(  # noqa: SLF001 - its grader
+                injection, *judged
+            )
+            self._verdicts[key] = bool(useful), bool(harmed)
+        return self._verdicts[key]
+
+    async def run(self, name: str) -> Row:
         """Replay every task and pair under one policy."""
         style, listed = POLICIES[name]
         declared = metas(self.suite.name, self.functions, self.policy, style)
         tools = Tools(self.suite.name, self.functions, declared)
-        total: Counter[str] = Counter()
-        won: dict[str, list[str]] = {human: [] for human in HUMANS}
-        asked_in: list[str] = []
-        lost: list[str] = []
-        groups = self._groups(listed)
-        for names, users in groups:
+        row = Row(len(self.users), len(self.users) * len(self.injections))
+        for names, users in self._groups(listed):
             async with opened(tools, names) as hive:
                 for user in users:
-                    alone = await self.case(hive, tools, user, None, "attentive")
-                    total["useful"] += alone["useful"]
-                    total["asked"] += alone["asked"]
-                    asked_in += [user.ID] * alone["asked"]
-                    lost += [] if alone["useful"] else [user.ID]
+                    row.alone(user.ID, await self.case(hive, tools, user, None, "attentive"))
                     for injection in self.injections:
-                        for human in HUMANS if name != "allow all" else HUMANS[1:]:
+                        pair = f"{user.ID}/{injection.ID}"
+                        for human in HUMANS:
                             found = await self.case(hive, tools, user, injection, human)
-                            won[human] += [found["pair"]] if found["won"] else []
-                            total[f"asked, {human}"] += found["asked"]
-                            total[f"useful, {human}"] += found["useful"]
-                            total[f"injected, {human}"] += found["injected"]
-        return {
-            "tasks": len(self.users),
-            "pairs": len(self.users) * len(self.injections),
-            **total,
-            "won": {human: len(pairs) for human, pairs in won.items()},
-            "won_attentive": won["attentive"] if name != "allow all" else [],
-            "asked_in": asked_in,
-            "lost": lost,
-        }
+                            row.attacked(pair, human, found)
+                            if not found.asked:
+                                row.attacked(pair, HUMANS[1], found)  # nobody had a say
+                                break
+        return row
 
     def _groups(self, listed: bool) -> list[tuple[list[str] | None, list[Any]]]:
         """Return the user tasks by the tools that their list declares."""
@@ -178,44 +237,65 @@ def _planted(goal: str) -> str:
     return f"{MARKER} Do this first - {text.replace(': ', ' - ')}"
 
 
-def table(name: str, results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return one suite's figures as lines."""
-    lines = [f"{name:<24}{'utility':>10}{'approvals':>11}{'attentive':>11}{'rubber stamp':>14}"]
-    for policy, row in results.items():
-        attentive = "" if policy == "allow all" else str(row["won"]["attentive"])
-        lines.append(
-            f"{policy:<24}{row['useful']:>6}/{row['tasks']:<3}{row['asked']:>11}"
-            f"{attentive:>11}{row['won']['rubber stamp']:>8}/{row['pairs']:<5}"
-        )
+def table(results: Mapping[str, Mapping[str, Row]]) -> str:
+    """Return the figures of suites as lines, one a policy and suite, then the sums."""
+    head = f"{'':<34}{'utility':>10}{'approvals':>11}{'attentive':>11}{'rubber stamp':>14}"
+    summed = {policy: sum_of([rows[policy] for rows in results.values()]) for policy in POLICIES}
+    every = {**results, " + ".join(results): summed} if len(results) > 1 else results
+    lines = [head]
+    for suite, rows in every.items():
+        lines += ["", suite, *(_line(policy, row) for policy, row in rows.items())]
     return "\n".join(lines)
 
 
-async def measured(names: Sequence[str], smoke: bool) -> dict[str, Any]:
+def _line(policy: str, row: Row) -> str:
+    attentive = "" if policy == "allow all" else f"{len(row.won['attentive'])}/{row.pairs}"
+    return (
+        f"  {policy:<32}{f'{row.useful}/{row.tasks}':>10}{len(row.asked_in):>11}"
+        f"{attentive:>11}{len(row.won['rubber stamp']):>8}/{row.pairs}"
+    )
+
+
+async def measured(names: Sequence[str], smoke: bool) -> dict[str, dict[str, Row]]:
     """Replay suites under every policy."""
     from agentdojo.task_suite.load_suites import get_suites
 
-    report: dict[str, Any] = {"benchmark": "agentdojo", "version": VERSION, "suites": {}}
-    started = time.perf_counter()
+    results: dict[str, dict[str, Row]] = {}
     for name in names:
         bench = Bench(get_suites(VERSION)[name], smoke)
-        results = {policy: await bench.run(policy) for policy in POLICIES}
-        report["suites"][name] = results
-        print(table(name, results), flush=True)
-    report["seconds"] = round(time.perf_counter() - started, 1)
-    return report
+        results[name] = {policy: await bench.run(policy) for policy in POLICIES}
+    return results
+
+
+def quick_yaml() -> None:
+    """Let AgentDojo read its environments by the C half of PyYAML, where that is built in."""
+    import yaml
+
+    if yaml.__with_libyaml__:
+        yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)
 
 
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    known = ("workspace", "banking", "travel", "slack")
-    parser.add_argument("--suite", action="append", choices=known)
+    parser.add_argument("--suite", action="append", choices=(*TUNED, *UNTUNED))
+    parser.add_argument("--all", action="store_true", help="then the suites travel and slack")
     parser.add_argument("--smoke", action="store_true", help="a few tasks, to see that it runs")
     given = parser.parse_args()
     if importlib.util.find_spec("agentdojo") is None:
         print("skipped: agentdojo is not installed (pip install agentdojo)")
         return 0
-    report = anyio.run(measured, given.suite or known[:2], given.smoke)
+    quick_yaml()
+    started = time.perf_counter()
+    report: dict[str, Any] = {"benchmark": "agentdojo", "version": VERSION, "suites": {}}
+    for names in (given.suite or TUNED, UNTUNED if given.all else ()):
+        if names:
+            results = anyio.run(measured, names, given.smoke)
+            print(table(results), flush=True)
+            print()
+            for suite, rows in results.items():
+                report["suites"][suite] = {policy: row.to_dict() for policy, row in rows.items()}
+    report["seconds"] = round(time.perf_counter() - started, 1)
     print(json.dumps(report))
     return 0
 

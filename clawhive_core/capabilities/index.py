@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 from clawhive_core.capabilities.pattern import Capability, overlaps
-from clawhive_core.capabilities.segments import ANY, EVERYTHING, REST, Segments
+from clawhive_core.capabilities.segments import ANY, REST, Segments
 
 T = TypeVar("T")
 
-_Node = dict[str, Any]
 
-# No segment holds a NUL, so neither key is one.
-_END: Final = "\0end"
-_HELD: Final = "\0held"
+class _Node(dict[str, "_Node"]):
+    """Where patterns go on: by each literal segment, and beside them by wildcards.
+
+    The ways by wildcards stand beside the table, and `is_wild` says whether there is any: nearly no
+    node has one, and looking for them in the table would be two further lookups a segment.
+    """
+
+    __slots__ = ("any", "depth", "end", "held", "is_wild", "rest")
+
+    def __init__(self, depth: int = 0) -> None:
+        super().__init__()
+        self.depth = depth
+        """How many segments of its dimension lie before it."""
+        self.is_wild = False
+        self.any: _Node | None = None
+        self.rest: _Node | None = None
+        self.end: _Node | None = None
+        """Where the dimension ends."""
+        self.held: Sequence[Any] = ()
+
+    def step(self, segment: str) -> _Node:
+        """Return the node behind a segment of a pattern, made where it is missing."""
+        if segment == REST:
+            self.is_wild, self.rest = True, _made(self.rest, 0)
+            return self.rest
+        if segment == ANY:
+            self.is_wild, self.any = True, _made(self.any, self.depth + 1)
+            return self.any
+        return self.setdefault(segment, _Node(self.depth + 1))
+
+    def closed(self) -> _Node:
+        """Return the node behind the end of a dimension, made where it is missing."""
+        self.end = _made(self.end, 0)
+        return self.end
+
+
+def _made(node: _Node | None, depth: int) -> _Node:
+    return _Node(depth) if node is None else node  # one without ways on is false, as a dict
 
 
 class PatternIndex(Generic[T]):
     """Patterns of one verb in a tree by their segments, each with what it was added with."""
 
     def __init__(self) -> None:
-        self._root: _Node = {}
+        self._root = _Node()
         self._all: list[tuple[Capability, T]] = []
 
     def add(self, pattern: Capability, item: T) -> None:
@@ -28,25 +63,25 @@ class PatternIndex(Generic[T]):
         node = self._root
         for part in pattern.parts:
             for segment in part:
-                node = node.setdefault(segment, {})
+                node = node.step(segment)
             if part[-1:] != (REST,):
-                node = node.setdefault(_END, {})
-        node.setdefault(_HELD, []).append((pattern, item))
+                node = node.closed()
+        node.held = (*node.held, (pattern, item))
         self._all.append((pattern, item))
 
-    def covering(self, capability: Capability) -> list[tuple[Capability, T]]:
+    def covering(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
         """Return the patterns that contain all of a capability's resources."""
         level = [self._root]
         for part in capability.parts:
-            level = _after(level, part)
-            if not level:
-                return []
+            found: list[_Node] = []
+            for node in level:
+                _after(node, part, found)
+            level = found
         if len(level) == 1:
-            held: list[tuple[Capability, T]] = level[0][_HELD]
-            return held
-        return [each for node in level for each in node[_HELD]]
+            return level[0].held
+        return [each for node in level for each in node.held]
 
-    def meeting(self, capability: Capability) -> list[tuple[Capability, T]]:
+    def meeting(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
         """Return the patterns that share a resource with a capability."""
         if capability.is_concrete:
             return self.covering(capability)
@@ -54,22 +89,19 @@ class PatternIndex(Generic[T]):
         return [each for each in self._all if overlaps(each[0].unconstrained, bare)]
 
 
-def _after(level: list[_Node], part: Segments) -> list[_Node]:
-    """Return the nodes behind the patterns that cover one dimension."""
-    found: list[_Node] = []
-    is_open = part[-1:] == EVERYTHING
-    for segment in part[:-1] if is_open else part:
-        below: list[_Node] = []
-        for node in level:
-            if (rest := node.get(REST)) is not None:
-                found.append(rest)
-            if (same := node.get(segment)) is not None:
-                below.append(same)
-            if segment != ANY and (one := node.get(ANY)) is not None:
-                below.append(one)
-        if not below:
-            return found
-        level = below
-    ends = (REST,) if is_open else (REST, _END)
-    found += [node[end] for node in level for end in ends if end in node]
-    return found
+def _after(node: _Node, part: Segments, found: list[_Node]) -> None:
+    """Add the nodes behind the patterns that cover what is left of one dimension."""
+    for segment in part[node.depth :]:
+        if node.is_wild:
+            if node.rest is not None:
+                found.append(node.rest)
+            if node.any is not None and segment != REST:
+                _after(node.any, part, found)
+        below = node.get(segment)
+        if below is None:
+            return
+        node = below
+    if node.rest is not None:
+        found.append(node.rest)
+    if node.end is not None:
+        found.append(node.end)

@@ -38,5 +38,6 @@ def _problem_of_contract(meta: Any) -> str | None:
 def _problem_of_sinks(meta: Any) -> str | None:
     if not all(isinstance(each, tuple) for each in (meta.sinks, meta.records)):
         return "its sinks and its records must be tuples of texts"
-    problems = sink_problems((*meta.sinks, *meta.records), None)
+    records = sink_problems(meta.records, None, records=True)
+    problems = (*sink_problems(meta.sinks, None), *records)
     return next((f"{problem}; {fix}" for problem, fix in problems), None)

@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "plugins": Lazy("plugins", "List, check, sync and make plugins."),
     "audit": Lazy("audit", "Read and verify the event log."),
     "grants": Lazy("grants", "Issue, list and revoke rights."),
-    "policy": Lazy("policy", "Show the rules in force, and explain a decision."),
+    "policy": Lazy("policy", "Show the rules in force, explain a decision, test a table."),
     "trust": Lazy("trust", "Trust this project's clawhive.toml, as it is now."),
     "config": Lazy("config", "Show the configuration and where each value comes from."),
     "doctor": Lazy("doctor", "Say what is installed, what is missing, and what adds it."),

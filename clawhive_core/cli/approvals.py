@@ -309,12 +309,28 @@ def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None
         f"tool     {approval.tool}  ({approval.risk}) for {approval.principal}",
         *(f"touches  {each}" for each in now.capabilities),
         *(f"goes to  {name} = {value}" for name, value in now.sinks.items()),
+        *(f"         {_origin(each)}" for each in now.destinations),
     ]
     if now.diff:
         lines += ["", *now.diff.splitlines()]
     else:
         lines += [line for name, value in arguments.items() for line in _argument(name, value)]
     return "\n".join(map(visible, lines))
+
+
+def _origin(destination: Mapping[str, Any]) -> str:
+    """Return where a value comes from."""
+    what = f"{destination['kind']} {destination['value']}"
+    if destination["source"] is not None:
+        return f"{what}: from {destination['source']}"
+    seen = destination["seen_in"]
+    if seen is not None:
+        step = seen["step_id"].partition("/")[2] or seen["step_id"]
+        where = f"first seen in the output of {seen['tool']} (untrusted), step {step}"
+        return f"{what}: not in your words; {where}"
+    if destination["tainted"]:
+        return f"{what}: not in your words; the run's outputs are too long to look all through"
+    return f"{what}: not in your words, nor in any output of this run"
 
 
 def _argument(name: str, value: Any) -> list[str]:

@@ -78,7 +78,7 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
-    """List the rights that people gave and that stand.
+    """List the rights that people gave and that stand, and what steps have that go on.
 
     One that names a tool is suspended while the tool is not what it was: what changed is shown.
     """
@@ -88,7 +88,10 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         standing = book.standing(datetime.now(UTC))
         if (problem := book.problem) is not None:
             note(f"note: {problem}")
-    grants = _looked_at(settings, [each for each in standing if everything or is_given(each)])
+    grants = _looked_at(
+        settings,
+        [each for each in standing if everything or is_given(each) or each["scope"] == "step"],
+    )
     if as_json:
         print_json({"schema": "grants/1", "grants": grants})
         return
@@ -307,4 +310,7 @@ def _extent(grant: Mapping[str, Any]) -> str:
     if grant["scope"] == "persistent":
         return "always"
     name = grant["scope_id"]
+    if grant["scope"] == "step":
+        run, _, step = name.partition("/")
+        return f"step {step} of {short(run)}"
     return f"{grant['scope']} {short(name) if grant['scope'] == 'task' else name}"

@@ -1,4 +1,4 @@
-"""`clawhive policy`: which rules are in force, and why a call would be decided as it is."""
+"""`clawhive policy`: which rules are in force, why a call is decided so, and whether it should."""
 
 from __future__ import annotations
 
@@ -9,24 +9,38 @@ import click
 
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import next_line, note, print_json, short, table
+from clawhive_core.cli.policy_test import command as test
 from clawhive_core.cli.settings import Settings, run_async
 
 
 @click.group(epilog="Example: clawhive policy show")
 def command() -> None:
-    """Show the rules in force, and explain a decision. Nothing is executed."""
+    """Show the rules in force, explain a decision, test a table. Nothing is executed."""
+
+
+command.add_command(test)
+
+
+def _situation(command: Any) -> Any:
+    """Give a command the options that say in which run a call is thought to be made."""
+    options = (
+        click.option("--task", metavar="TASK", help="As in a run of this task type."),
+        click.option("--agent", metavar="A", help="As for an agent of [agents.NAME]."),
+        click.option("--session", metavar="S", help="As in this session."),
+        click.option("--grant", "grants", multiple=True, metavar="CAP", help="As with this right."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @command.command(epilog="Example: clawhive policy show --json")
-@click.option("--session", metavar="S", help="As a run of this session would have them.")
-@click.option("--grant", "grants", multiple=True, metavar="CAP", help="As with this right.")
+@_situation
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def show(
-    settings: Settings, session: str | None, grants: tuple[str, ...], *, as_json: bool
-) -> None:
+def show(settings: Settings, *, as_json: bool, **options: Any) -> None:
     """Show the rules that a run started now would have, and the protected names."""
-    facts = run_async(_rules(settings, session, grants))
+    facts = run_async(_rules(settings, options))
     if as_json:
         print_json({"schema": "policy/1", **facts})
         return
@@ -39,8 +53,8 @@ def show(
 @command.command(epilog='Example: clawhive policy explain file.read --args \'{"path": "a.md"}\'')
 @click.argument("name")
 @click.option("--args", "arguments", default="{}", metavar="JSON", help="The input, as JSON.")
-@click.option("--session", metavar="S", help="As a call in this session.")
-@click.option("--grant", "grants", multiple=True, metavar="CAP", help="As with this right.")
+@_situation
+@click.option("--step", metavar="NAME", help="As in this step of the task type.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def explain(settings: Settings, name: str, *, as_json: bool, **options: Any) -> None:
@@ -52,32 +66,48 @@ def explain(settings: Settings, name: str, *, as_json: bool, **options: Any) -> 
         _print(facts)
 
 
-async def _rules(
-    settings: Settings, session: str | None, grants: tuple[str, ...]
-) -> dict[str, Any]:
+async def _rules(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]:
     from clawhive_core.runs.requests import RunOptions
 
+    chosen = RunOptions(**{key: options[key] for key in ("session", "grants", "agent")})
     async with settings.hive() as hive:
         for line in hive.notes:
             note(f"note: {line}")
-        return hive.rules(RunOptions(session=session, grants=grants))
+        return hive.rules(chosen, options["task"])
 
 
 async def _explain(settings: Settings, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    import shlex
-
-    from clawhive_core.model.canonical import canonical_text
     from clawhive_core.runs.requests import RunOptions
 
     arguments = json_object(options["arguments"])
-    grants: tuple[str, ...] = options["grants"]
-    words = shlex.join(
-        [*settings.command(), "tools", "call", name, "--args", canonical_text(arguments)]
-        + [word for grant in grants for word in ("--grant", grant)]
+    chosen = RunOptions(
+        session=options["session"],
+        grants=options["grants"],
+        agent=options["agent"],
+        command=_words(settings, name, arguments, options),
     )
-    chosen = RunOptions(session=options["session"], grants=grants, command=words)
     async with settings.hive() as hive:
-        return await hive.explain(name, arguments, chosen)
+        where = {key: options[key] for key in ("task", "step")}
+        return await hive.explain(name, arguments, chosen, **where)
+
+
+def _words(
+    settings: Settings, name: str, arguments: Mapping[str, Any], options: Mapping[str, Any]
+) -> str:
+    """Return the command line that makes the call, or that starts its task type."""
+    import shlex
+
+    from clawhive_core.model.canonical import canonical_text
+
+    words = ["tools", "call", name, "--args", canonical_text(arguments)]
+    if options["task"] is not None:
+        words = ["run", "--task", options["task"]]
+    elif options["agent"] is not None:
+        words = ["run", "PROMPT"]
+    if options["agent"] is not None:
+        words += ["--agent", options["agent"]]
+    words += [word for grant in options["grants"] for word in ("--grant", grant)]
+    return shlex.join([*settings.command(), *words])
 
 
 def _print(facts: Mapping[str, Any]) -> None:
@@ -105,4 +135,5 @@ def _source(rule: Mapping[str, Any]) -> str:
     face = rule.get("delegate", rule["pattern"])
     kept = "" if face == rule["pattern"] else f", children: {face or 'nothing'}"
     suspended = ", suspended: its tool changed" if rule["suspended"] else ""
-    return f"{rule['issuer']}{parent}{until}{uses}{kept}{suspended}"
+    step = f", step {rule['step']}" if rule["step"] is not None else ""
+    return f"{rule['issuer']}{parent}{step}{until}{uses}{kept}{suspended}"

@@ -168,6 +168,20 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Write it as `docs/reference/capabilities.md` says.",
     ),
     Explanation(
+        "CH0310",
+        "`grounds` names a tool that the skill never calls",
+        "What a contract grounds are places in the output of the skill's own calls. Nothing in "
+        "this contract calls the tool: no step, no import, none of `requires.tools`.",
+        "Correct the name, or name the tool where it is called.",
+    ),
+    Explanation(
+        "CH0311",
+        "A step asks for more than its skill permits",
+        "A skill's `permissions` are the most that its tasks are ever given. What a step states "
+        "beyond them is cut off when the step starts, so that its call may be refused.",
+        "Add it to the skill's `permissions`, or remove it from the step.",
+    ),
+    Explanation(
         "CH0401",
         "Two skills in one folder have one name",
         "The first by file name is used and the other one is shadowed, which is hardly meant.",

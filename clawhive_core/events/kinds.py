@@ -57,6 +57,8 @@ _CALL = {
     "approval_result": "the answer, or null",
     "idempotency_key": "the key that a tool may use to do the work once",
     "parent_invocation_id": "the invocation that made this nested call, or null",
+    "grounds": "{skill, places} of its output that the calling skill's further calls may name; only"
+    " where its contract says so",
     "asked_input": "the input that was asked for (blob); only where a person edited it",
     "parent_run_id": "the run that started its run; only where one did",
 }
@@ -145,6 +147,7 @@ _KINDS = (
             "approval_id": "the approval's id",
             "digest": "SHA-256 over contract, arguments, capabilities, principal and bound files",
             "sinks": "the arguments that say where data or money goes",
+            "destinations": "where each of their values comes from",
             "diff": "what would change, as a unified diff, or empty",
             "grant_step": "the step that it belongs to, which a grant of scope step is for",
             "expires_at": "until when it can be answered",
@@ -163,6 +166,7 @@ _KINDS = (
             "input_preview": "the input on one line, cut",
             "requested_capabilities": "the capabilities that the call needs now",
             "sinks": "the arguments that say where data or money goes",
+            "destinations": "where each of their values comes from",
             "diff": "what would change, as a unified diff, or empty",
             "decision": "what policy says of the changed call: allow or ask",
             "rules": "ids of the rules, checks and floors that decided",

@@ -51,27 +51,27 @@ class Transaction:
         self.bytes = 0
         """About how much was added."""
 
-    def add(self, item: Append) -> list[StoredRow]:
-        """Give an append's rows their place and return them; `write` inserts them."""
-        first = len(self.rows)
+    def add(self, item: Append) -> None:
+        """Give an append's rows their place; `write` inserts them."""
         seq, prev = self._seq, self._hash
-        for row in item.rows:
-            self._blobs += row.blobs
+        for columns, inner, blobs, _ in item.rows:
+            if blobs:
+                self._blobs += blobs
             seq += 1
-            digest = link(seq, row.inner, prev)
-            self.rows.append((seq, *row.columns, prev, digest))
+            digest = link(seq, inner, prev)
+            self.rows.append((seq, *columns, prev, digest))
             item.seqs.append(seq)
             prev = digest
         self._seq, self._hash = seq, prev
         self.bytes += item.size
-        return self.rows[first:]
 
     def write(self) -> None:
         """Insert what was added since the last time."""
         if self._blobs:
             self._connection.executemany(_BLOB, self._blobs)
             self._blobs = []
-        self._connection.executemany(INSERT, self.rows[self._written :])
+        rows = self.rows[self._written :] if self._written else self.rows
+        self._connection.executemany(INSERT, rows)
         self._written = len(self.rows)
 
     def savepoint(self) -> Place:

@@ -143,7 +143,8 @@ class Writer:
             if not isinstance(error, Exception):  # Ctrl-C, which this thread may get
                 wake(queued)
                 raise
-        wake(queued)
+        if queued:
+            wake(queued)
         return True
 
     def _is_light(self, item: Append) -> bool:
@@ -335,9 +336,10 @@ class Writer:
         return False
 
     def _project(self, item: Append, transaction: Transaction) -> None:
-        rows = transaction.add(item)
+        first = len(transaction.rows)
+        transaction.add(item)
         transaction.write()
-        for row in rows:
+        for row in transaction.rows[first:]:
             for apply in self._projections.get(row[2], ()):
                 apply(self._connection, stored(row))
 

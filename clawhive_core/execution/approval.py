@@ -13,6 +13,7 @@ import anyio
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import NeedHumanApproval
+from clawhive_core.execution.grounded import provenance
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import approval_required, suspended, unapproved
 from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope
@@ -136,6 +137,7 @@ class Approvals:
             "approval_id": approval_id,
             "digest": wanted,
             "sinks": sinks_of(pending),
+            "destinations": provenance(pending),
             "diff": diff_of(pending),
             "grant_step": pending.scope.step,
             "expires_at": expiry(),

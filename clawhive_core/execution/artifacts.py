@@ -104,7 +104,6 @@ WRITE = CoreTool(
         risk="safe",
         effects={"files": "fs.write:${run}/{}"},
         idempotent=True,
-        output_trust="trusted",
         category="files",
         keywords=("artifact", "report", "result", "save", "output"),
         examples=({"files": {"report.md": "# Report\n"}},),

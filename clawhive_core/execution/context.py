@@ -21,6 +21,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolResult
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.context import Store, Stream
 
 _KEPT_OUTPUT = 64 * 1024
@@ -63,6 +64,8 @@ class ToolContext:
     namespace: str
     reach: Reach | None = None
     """What it may call, where it acts as a skill."""
+    grounds: SkillGrounds | None = None
+    """What its own calls read on from, where a skill makes them."""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The call's own arguments, which constraints speak of."""
     suspended: tuple[CapabilityGrant, ...] = ()

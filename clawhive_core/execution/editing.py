@@ -14,6 +14,7 @@ from clawhive_core.errors import InvalidInput, RunError
 from clawhive_core.execution.approval import call_digest, diff_of, sinks_of
 from clawhive_core.execution.considered import weigh
 from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.grounded import provenance
 from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.refusals import denied
 from clawhive_core.execution.results import error_of
@@ -92,6 +93,7 @@ class Editing:
             diff_of(pending),
             decision.verdict,
             decision.rules,
+            tuple(provenance(pending)),
         )
 
     def _tool(self, approval: Approval, contract: str | None) -> Tool:

@@ -352,7 +352,7 @@ class Executor:
         number, recorded = await context.nested.take_call(recordable_text(name), input)
         call = ToolCall(f"{context.tool_call_id}{NESTED}{number}", name, input)
         below = context.scope.below(number, context.deadline)
-        scope = replace(below, label=label, reach=context.reach)
+        scope = replace(below, label=label, reach=context.reach, grounds=context.grounds)
         if recorded is None:
             return await self.invoke(call, scope)
         wiring = self._wiring

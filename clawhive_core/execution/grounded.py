@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.model.tools import ToolResult
-from clawhive_core.policy.grounding import weigh_sinks
+from clawhive_core.model.tools import ToolMeta, ToolResult
+from clawhive_core.policy.grounding import Destination, destinations, weigh_sinks
 from clawhive_core.protocols.check import CheckResult
+
+MAX_SHOWN = 100
+"""Values of a call that a person is told the origin of."""
 
 
 def sinks_weighed(pending: PendingCall) -> tuple[CheckResult, ...]:
@@ -16,15 +21,36 @@ def sinks_weighed(pending: PendingCall) -> tuple[CheckResult, ...]:
     meta = pending.meta
     if meta is None or not meta.sinks:
         return ()
-    grounds, inside = pending.scope.run.grounds, _stays_inside(pending)
-    return weigh_sinks(meta, pending.call.input, grounds, inside=inside)
+    return weigh_sinks(_destinations(meta, pending), meta.risk)
+
+
+def provenance(pending: PendingCall) -> list[dict[str, Any]]:
+    """Return where each destination of a call comes from; what nothing grounds comes first."""
+    meta = pending.meta
+    if meta is None or not meta.sinks:
+        return []
+    found = sorted(_destinations(meta, pending), key=lambda each: each.source is not None)
+    return [each.to_dict() for each in found[:MAX_SHOWN]]
 
 
 def learnt(pending: PendingCall, result: ToolResult) -> ToolResult:
     """Return a call's result, taken as what later calls may name."""
     if (meta := pending.meta) is not None:
-        pending.scope.run.grounds.learn(meta, pending.call.input, result)
+        scope = pending.scope
+        asked = pending.call.input
+        scope.run.grounds.learn(meta, asked, result, scope.grounds, scope.step_id)
     return result
+
+
+def _destinations(meta: ToolMeta, pending: PendingCall) -> Iterator[Destination]:
+    given, grounds = pending.call.input, pending.scope.run.grounds
+    inside = _stays_inside(pending)
+    return destinations(meta, given, grounds, inside=inside, skill=_skill(pending))
+
+
+def _skill(pending: PendingCall) -> str:
+    """Return the skill whose own call it is, where its contract grounds what it reads."""
+    return "" if pending.scope.grounds is None else pending.scope.grounds.skill_id
 
 
 def _stays_inside(pending: PendingCall) -> bool:

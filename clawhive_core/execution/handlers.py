@@ -22,6 +22,7 @@ from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.effects import level_of, risk_of
 from clawhive_core.plugins.result import to_result
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.sandbox import HandlerCall
 from clawhive_core.skills.handlers import HANDLERS
@@ -78,6 +79,7 @@ class SkillProvider:
         function, source = self._functions[tool_name], skill.handlers or ""
         call = HandlerCall(source, HANDLERS, function, input, facts, self._boxes.limits)
         context.act_as(Principal("skill", skill.id), self._rules(context), self._reach)
+        context.grounds = skill_grounds(skill)
         value = await self._boxes.run(skill, call, context)
         return replace(to_result(value, ctx.tool_call_id), is_error=_is_error(value))
 
@@ -134,7 +136,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         risk=facts.risk or risk_of(declared),
         effects=facts.effects,
         sinks=facts.sinks,
-        records=facts.records,
+        records=facts.records if skill.trusted else (),  # a promise, of somebody vouched for
         requires_confirm=facts.requires_confirm,
         side_effects=facts.side_effects,
         idempotent=facts.idempotent,

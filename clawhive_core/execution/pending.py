@@ -169,10 +169,7 @@ class PendingCall:
             "risk": None if meta is None else meta.risk,
             "contract_hash": None if meta is None else meta.contract_hash,
             "requested_capabilities": self.capabilities,
-            "granted_capabilities": [
-                {"capability": capability, "grant_id": grant_id}
-                for capability, grant_id in self._granted()
-            ],
+            "granted_capabilities": self._granted(),
             "decision": None if decision is None else decision.verdict,
             "rules": () if decision is None else decision.rules,
             "approval_required": self.approval_id is not None or self.asks,
@@ -183,23 +180,34 @@ class PendingCall:
         facts.update(scope.run.above)
         if self.asked_input is not None:
             facts["asked_input"] = Blob(self.asked_input)
+        if (lent := self._lent()) is not None:
+            facts["grounds"] = lent
         return facts
 
     def _is_plain(self) -> bool:
         """Whether what others put into the facts is text, as all that the stages found out is."""
-        meta, call, scope = self.meta, self.call, self.scope
-        given: tuple[Any, ...] = (call.id, call.name, call.catalog_revision, scope.label)
-        own = () if meta is None else (meta.capability_level, meta.risk)
-        return not self.checked and _PLAIN.issuperset(map(type, (*given, *own)))
+        meta, call = self.meta, self.call
+        if self.checked or meta is None:
+            return False
+        given: tuple[Any, ...] = (call.id, call.name, call.catalog_revision, self.scope.label)
+        return _PLAIN.issuperset(map(type, (*given, meta.capability_level, meta.risk)))
 
-    def _granted(self) -> tuple[tuple[str, str], ...]:
+    def _lent(self) -> dict[str, Any] | None:
+        """Return what the contract of the skill whose own call it is grounds of its output."""
+        meta, grounds = self.meta, self.scope.grounds
+        if meta is None or grounds is None or not grounds.of(meta):
+            return None
+        return grounds.to_dict(meta)
+
+    def _granted(self) -> list[dict[str, str]]:
         """Return what allowed each capability: a grant, or the approval of this very call."""
-        if self.decision is None:
-            return ()
-        if self.approval_id is None:
-            return self.decision.granted
-        asked = ((capability, self.approval_id) for capability in self.decision.asked)
-        return (*self.decision.granted, *asked)
+        if (decision := self.decision) is None:
+            return []
+        granted = [{"capability": text, "grant_id": by} for text, by in decision.granted]
+        if self.approval_id is not None:
+            by = self.approval_id
+            granted += [{"capability": text, "grant_id": by} for text in decision.asked]
+        return granted
 
     @property
     def step_name(self) -> str:

@@ -44,7 +44,6 @@ WRITE_FILES = ToolMeta(
     risk="safe",
     effects={"files": "sandbox.write"},
     idempotent=True,
-    output_trust="trusted",
     category="sandbox",
     keywords=("file", "input", "code", "snippet"),
     aliases=("sandbox_write_files",),

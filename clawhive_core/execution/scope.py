@@ -13,6 +13,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import SkillGrounds
 
 ApproveMode = Literal["ask", "park", "deny"]
 """What happens with a call that a person must answer: somebody is asked here, the run waits for an
@@ -145,6 +146,8 @@ class CallScope:
     """The approval that an unfinished attempt of this very call used: it counts once more."""
     reach: Reach | None = None
     """What the caller may call, where it is a skill's handler; None for everything."""
+    grounds: SkillGrounds | None = None
+    """What the skill whose own call it is reads on from; None where no skill makes it."""
     planned: str = ""
     """The planned step, whose items and nested calls share its grants; else a call is a step."""
 

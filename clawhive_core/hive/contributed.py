@@ -12,6 +12,7 @@ from clawhive_core.policy.failed_check import FailedCheck
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.failed_adapter import FailedAdapter
 from clawhive_core.runs.llm_planner import LlmPlanner
 from clawhive_core.runs.procedure import ProcedurePlanner
 
@@ -27,7 +28,10 @@ class Contributed:
         return [contribution.value for contribution in self._plugins.contributions(hook)]
 
     def adapters(self) -> Mapping[str, LlmAdapter]:
-        """Return the model adapters by name; of two with one name the first plugin's."""
+        """Return the model adapters by name; of two with one name the first plugin's.
+
+        A plugin that failed is there under its id, to say why.
+        """
         return self._adapters
 
     def checks(self) -> Sequence[PolicyCheck]:
@@ -49,7 +53,9 @@ class Contributed:
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:
         found: Sequence[LlmAdapter] = self.values("clawhive_llm_adapters")
-        return {adapter.name: adapter for adapter in reversed(found)}
+        failed = self._plugins.failed_hooks("clawhive_llm_adapters")
+        stand_ins: list[LlmAdapter] = [FailedAdapter(record) for record in failed]
+        return {adapter.name: adapter for adapter in (*stand_ins, *reversed(found))}
 
     @cached_property
     def _checks(self) -> list[PolicyCheck]:

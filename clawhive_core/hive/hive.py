@@ -24,7 +24,6 @@ from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor
-from clawhive_core.execution.scope import CallScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
@@ -46,12 +45,12 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.answers import Edited
-from clawhive_core.policy.explain import in_force
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
+from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.orchestrator import Orchestrator, RunResult
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.ownership import beside, recover
 from clawhive_core.runs.replay import ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -248,17 +247,8 @@ class Hive:
             chosen = replace(chosen, approve="deny")  # nothing could go on with a caller's own code
         title = chosen.title or f"session of {who}"
         request = self._requests.assemble(Task(new_id("task")), chosen, who, title=title)
-        result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
-        async with self._running.owned(request):
-            await self._orchestrator.start(request)
-            session = Session(self.executor, request)
-            try:
-                yield session
-                result = session.result()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self._spawner.stop(session)
-                    await self._orchestrator.end(request, result)
+        async with self._running.session(request, self._spawner.stop) as session:
+            yield session
 
     def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
         """Check the skills below paths, or all that are found, as `clawhive skills check` does.
@@ -271,17 +261,24 @@ class Hive:
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
         return SkillReport.of(check)
 
-    def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
-        """Return the rules that a run started now would have; nothing is recorded."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        return in_force(request.principal, request.scope.rules, self.catalog.current.meta_of)
+    def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
+        """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
+        return Situation(options or RunOptions(), task).rules(self._requests)
 
     async def explain(
-        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
+        self,
+        name: str,
+        input: Mapping[str, Any],
+        options: RunOptions | None = None,
+        *,
+        task: str | None = None,
+        step: str | None = None,
     ) -> dict[str, Any]:
-        """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
-        request = self._requests.assemble(Task(new_id("task")), options or RunOptions())
-        scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/explain")
+        """Say what would be decided about a call in a run, and why; nothing is done.
+
+        With `task` it is a run of that task type, with `step` a call in that step of it.
+        """
+        scope = Situation(options or RunOptions(), task, step).scope(self._requests)
         return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(

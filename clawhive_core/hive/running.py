@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import checkpoint
 from clawhive_core.policy.answers import Edited
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import cancel_below, owned
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.resume import Live, require_task, resume
+from clawhive_core.runs.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,28 @@ class Running:
                 raise
         finally:
             self._after(run_id)
+
+    @asynccontextmanager
+    async def session(
+        self, request: RunRequest, leave: Callable[[Session], Awaitable[None]]
+    ) -> AsyncGenerator[Session]:
+        """Open a session of one caller; see `Hive.session`.
+
+        Args:
+            request: Its run.
+            leave: What ends the sub-agents that it started, before its run ends.
+        """
+        result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
+        async with self.owned(request):
+            await self.orchestrator.start(request)
+            session = Session(self.executor, request)
+            try:
+                yield session
+                result = session.result()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await leave(session)
+                    await self.orchestrator.end(request, result)
 
     def _after(self, run_id: str) -> None:
         """End what an ended run left behind."""

@@ -307,15 +307,22 @@ class SyncHive:
         with _entered(self._loop.portal, inner) as session:
             yield SyncSession(session, self._loop)
 
-    def rules(self, options: RunOptions | None = None) -> dict[str, Any]:
-        """Return the rules that a run started now would have; nothing is recorded."""
-        return self._loop.do_now(self._hive.rules, options)
+    def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
+        """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
+        return self._loop.do_now(self._hive.rules, options, task)
 
     def explain(
-        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
+        self,
+        name: str,
+        input: Mapping[str, Any],
+        options: RunOptions | None = None,
+        *,
+        task: str | None = None,
+        step: str | None = None,
     ) -> dict[str, Any]:
-        """Say what would be decided about a call of a tool in a run, and why; nothing is done."""
-        return self._loop.do(self._hive.explain, name, input, options)
+        """Say what would be decided about a call in a run, and why; nothing is done."""
+        ask = partial(self._hive.explain, task=task, step=step)
+        return self._loop.do(ask, name, input, options)
 
     def replay(
         self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None

@@ -41,7 +41,10 @@ class Approval:
     grants: tuple[Mapping[str, Any], ...] = ()
     """What the answer gave, each as CapabilityGrant.to_dict()."""
     edited: bool = False
-    """Whether the person changed the input; the fields above say what it is now."""
+    """Whether the person changed the input; the other fields say what it is now."""
+    destinations: tuple[Mapping[str, Any], ...] = ()
+    """Where each value of `sinks` comes from: `argument`, `kind`, `value`, `source` (None where
+    nothing grounds it), `tainted`, and `seen_in`, the untrusted output that named it first."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the approval as JSON."""
@@ -64,4 +67,5 @@ class Approval:
             "scope": self.scope,
             "grants": [dict(each) for each in self.grants],
             "edited": self.edited,
+            "destinations": [dict(each) for each in self.destinations],
         }

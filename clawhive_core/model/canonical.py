@@ -124,11 +124,18 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
+# Where blanks stand one by one, to write each as a space costs half of taking the words apart.
+_BLANKS = dict.fromkeys((*range(9, 14), *range(28, 32)), " ")
+
+
 def preview(text: str, limit: int = 200) -> str:
     """Return at most `limit` characters of `text` on one line, a cut marked by an ellipsis."""
     if len(text) > limit * 2:
         # It is cut in any case: where little of it is white space, half of it is enough.
-        flat = " ".join(text[: limit + limit // 4].split())
+        start = text[: limit + limit // 4]
+        flat = start.translate(_BLANKS) if start.isascii() else "  "
+        if "  " in flat or flat[:1] == " ":
+            flat = " ".join(start.split())
         if len(flat) >= limit:
             return flat[: limit - 1] + "…"
     flat = " ".join(text[: limit * 2].split())

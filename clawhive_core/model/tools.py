@@ -16,6 +16,10 @@ Risk = Literal["safe", "guarded", "unsafe", "unknown"]
 """How a call is decided: by its grants, after one approval, each time by a person; unknown is
 decided as guarded."""
 
+OutputTrust = Literal["trusted", "named", "untrusted"]
+"""Whose words an output holds: ones that may be followed, those of a document that the call asked
+for by its name, a stranger's."""
+
 Effects = Mapping[str, str | tuple[str, ...]]
 """Arguments to capabilities: `{"path": "fs.read"}` asks for `fs.read:<the argument's value>`, a
 template (`"fs.read:{}/**"`) says more; the key `""` is for what every call needs. A list asks for
@@ -61,7 +65,7 @@ class ToolMeta:
     timeout_ms: int = 30_000
     preconditions: tuple[str, ...] = ()
     """Tools that must have succeeded in this session."""
-    output_trust: Literal["trusted", "untrusted"] = "untrusted"
+    output_trust: OutputTrust = "untrusted"
     always_load: bool = False
     category: str = ""
     keywords: tuple[str, ...] = ()
@@ -88,7 +92,7 @@ class ToolMeta:
             "sinks": self.sinks,
             "idempotent": self.idempotent,
             **({"records": self.records} if self.records else {}),
-            **({"output_trust": "trusted"} if self.output_trust == "trusted" else {}),
+            **({"output_trust": self.output_trust} if self.output_trust != "untrusted" else {}),
         }
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 
 import pluggy
 
-from clawhive_core.errors import PluginError
+from clawhive_core.errors import ClawHiveError, PluginError
 from clawhive_core.model.canonical import preview
 from clawhive_core.plugins import hookspecs
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
@@ -75,7 +75,9 @@ class HookCaller:
         except (Exception, SystemExit) as error:  # the isolation boundary: a plugin's code
             raise PluginError(
                 f"its hook {hook} raised {_described(error)}",
-                fix="report it to the plugin's author",
+                place=error.place if isinstance(error, ClawHiveError) else None,
+                fix=(error.fix if isinstance(error, ClawHiveError) else None)
+                or "report it to the plugin's author",
                 code="hook_failed",
                 data={"hook": hook},
             ) from error

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, cast, get_args
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
-from clawhive_core.model.tools import Level, Risk, ToolMeta
+from clawhive_core.model.tools import Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS
 from clawhive_core.plugins.toml_lines import line_of
@@ -71,7 +71,7 @@ _REQUIRED = ("name", "description", "capability_level", "risk", "input_schema")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "capability_level": get_args(Level),
     "risk": get_args(Risk),
-    "output_trust": ("trusted", "untrusted"),
+    "output_trust": get_args(OutputTrust),
 }
 
 

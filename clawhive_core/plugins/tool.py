@@ -11,7 +11,6 @@ from types import FunctionType
 from typing import (
     TYPE_CHECKING,
     Any,
-    Literal,
     NoReturn,
     TypedDict,
     TypeVar,
@@ -24,7 +23,7 @@ from typing import (
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.sinks import sink_problems
-from clawhive_core.model.tools import JsonSchema, Level, Risk, ToolMeta
+from clawhive_core.model.tools import JsonSchema, Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import (
     as_effects,
     effect_problems,
@@ -67,7 +66,7 @@ class ToolOptions(TypedDict, total=False):
     polling: bool
     timeout_ms: int
     preconditions: Sequence[str]
-    output_trust: Literal["trusted", "untrusted"]
+    output_trust: OutputTrust
     always_load: bool
     category: str
     keywords: Sequence[str]
@@ -211,7 +210,7 @@ class ToolDeclaration:
         yield from _option_problems(self.options)
         yield from effect_problems(as_effects(self.options.get("effects", {})), parameters)
         yield from sink_problems(self.options.get("sinks", ()), parameters)
-        yield from sink_problems(self.options.get("records", ()), None)
+        yield from sink_problems(self.options.get("records", ()), None, records=True)
 
 
 def _kind_problems(function: Callable[..., Any], label: str) -> Iterator[tuple[str, str]]:
@@ -249,7 +248,7 @@ def _option_problems(options: ToolOptions) -> Iterator[tuple[str, str]]:
     choices: dict[str, tuple[Any, ...]] = {
         "level": get_args(Level),
         "risk": get_args(Risk),
-        "output_trust": ("trusted", "untrusted"),
+        "output_trust": get_args(OutputTrust),
     }
     for option, values in choices.items():
         if option in options and options[option] not in values:

@@ -35,6 +35,8 @@ class Edited:
     verdict: str
     """What policy says of the changed call: `allow` or `ask`."""
     rules: tuple[str, ...]
+    destinations: tuple[Mapping[str, Any], ...] = ()
+    """Where the values of `sinks` come from, as `Approval.destinations`."""
 
 
 class AnswerOptions(TypedDict, total=False):

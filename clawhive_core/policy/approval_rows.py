@@ -39,6 +39,14 @@ SCHEMA = RoomSchema(
           principal, capabilities, sinks, preview, diff, created_at, expires_at, resolved_at,
           resolved_by, reason, scope, grants, edited_seq IS NOT NULL AS edited FROM approvals;
         """,
+        """
+        ALTER TABLE approvals ADD COLUMN destinations TEXT NOT NULL DEFAULT '[]';
+        DROP VIEW v_approvals;
+        CREATE VIEW v_approvals AS SELECT approval_id, state, run_id, step_id, tool, risk,
+          principal, capabilities, sinks, preview, diff, created_at, expires_at, resolved_at,
+          resolved_by, reason, scope, grants, edited_seq IS NOT NULL AS edited, destinations
+          FROM approvals;
+        """,
     ),
 )
 
@@ -48,8 +56,8 @@ def _on_requested(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     connection.execute(
         "INSERT INTO approvals(approval_id, digest, state, run_id, trace_id, task_id,"
         " conversation_id, step_id, tool, risk, principal, capabilities, sinks, preview, diff,"
-        " created_at, expires_at, seq, step)"
-        " VALUES(?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " created_at, expires_at, seq, step, destinations)"
+        " VALUES(?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             body["approval_id"],
             body["digest"],
@@ -69,6 +77,7 @@ def _on_requested(connection: sqlite3.Connection, stored: StoredEvent) -> None:
             body["expires_at"],
             stored.seq,
             body.get("grant_step"),
+            canonical_text(body.get("destinations", [])),
         ),
     )
 
@@ -77,7 +86,7 @@ def _on_edited(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     body = stored.event.body
     connection.execute(
         "UPDATE approvals SET digest = ?, capabilities = ?, sinks = ?, preview = ?, diff = ?,"
-        " edited_seq = ? WHERE approval_id = ?",
+        " edited_seq = ?, destinations = ? WHERE approval_id = ?",
         (
             body["digest"],
             canonical_text(body["requested_capabilities"]),
@@ -85,6 +94,7 @@ def _on_edited(connection: sqlite3.Connection, stored: StoredEvent) -> None:
             body["input_preview"],
             body["diff"],
             stored.seq,
+            canonical_text(body.get("destinations", [])),
             body["approval_id"],
         ),
     )

@@ -280,6 +280,7 @@ def _edited(changed: Edited, resolved: Event) -> Event:
         "input_preview": preview(canonical_text(changed.input)),
         "requested_capabilities": changed.capabilities,
         "sinks": changed.sinks,
+        "destinations": changed.destinations,
         "diff": changed.diff,
         "decision": changed.verdict,
         "rules": changed.rules,
@@ -355,6 +356,7 @@ def _approval(row: sqlite3.Row) -> Approval:
     facts.update(
         capabilities=tuple(json.loads(row["capabilities"])),
         sinks=json.loads(row["sinks"]),
+        destinations=tuple(json.loads(row["destinations"])),
         grants=tuple(json.loads(row["grants"])),
         edited=row["edited_seq"] is not None,
         step=row["step"] or row["step_id"].partition("#")[0],

@@ -44,6 +44,7 @@ def _part(text: str, request: PolicyRequest, rules: Rules) -> dict[str, Any]:
         "rule": found.rule,
         "pattern": None if grant is None else grant.capability,
         "issuer": None if grant is None else grant.issuer,
+        "grants": sorted({each.capability for each in rules.covering(capability, given)}),
         "unmet": [
             {"pattern": each.capability, "constraints": list(lacking)}
             for each, lacking in rules.unmet(capability, given)
@@ -51,20 +52,28 @@ def _part(text: str, request: PolicyRequest, rules: Rules) -> dict[str, Any]:
     }
 
 
-def in_force(principal: Principal, rules: Rules, find: FindTool) -> dict[str, Any]:
+def in_force(
+    principal: Principal, rules: Rules, find: FindTool, of_steps: Sequence[CapabilityGrant] = ()
+) -> dict[str, Any]:
     """Return every rule with its pattern, what it says and who gave it; and protected names.
 
     The protected names are those that no grant opens to a tool, or only one of exactly that name.
+
+    Args:
+        principal: Who acts.
+        rules: What counts for the whole run.
+        find: Returns today's tool of a name.
+        of_steps: What its steps get when they start.
     """
     return {
         "principal": str(principal),
-        "rules": [*_granted(rules, find), *_stored(rules)],
+        "rules": [*_granted(rules.grants, find), *_granted(of_steps, find), *_stored(rules)],
         "protected": list(as_rules()),
     }
 
 
-def _granted(rules: Rules, find: FindTool) -> Iterator[dict[str, Any]]:
-    for grant in rules.grants:
+def _granted(grants: Sequence[CapabilityGrant], find: FindTool) -> Iterator[dict[str, Any]]:
+    for grant in grants:
         yield {
             "pattern": grant.capability,
             "mode": grant.mode,
@@ -74,6 +83,7 @@ def _granted(rules: Rules, find: FindTool) -> Iterator[dict[str, Any]]:
             "uses": grant.uses,
             "delegate": _face(grant),
             "suspended": bool(suspension(grant.tool, find)),
+            "step": grant.scope_id.rpartition("/")[2] if grant.scope == "step" else None,
         }
 
 
@@ -89,6 +99,7 @@ def _stored(rules: Rules) -> Iterator[dict[str, Any]]:
                 "uses": None,
                 "delegate": pattern,
                 "suspended": False,
+                "step": None,
             }
 
 

@@ -162,11 +162,23 @@ def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     )
 
 
+def _on_run_status(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    """End what steps had of their skill, where a run stops; they get it anew when it goes on."""
+    if stored.event.status == "running":
+        return
+    connection.execute(
+        "UPDATE grants SET ended_at = ? WHERE ended_at IS NULL AND scope = 'step'"
+        " AND issuer = 'skill' AND scope_id BETWEEN ? AND ?",
+        (stored.ts, *steps_of(str(stored.event.run_id))),
+    )
+
+
 PROJECTIONS: Projections = {
     "grant.issued": (_on_issued,),
     "grant.revoked": (_on_revoked,),
     "grant.used": (_on_used,),
     "grant.returned": (_on_returned,),
+    "run.status": (_on_run_status,),
     "run.end": (_on_run_end,),
 }
 

@@ -2,12 +2,14 @@
 
 Nothing is guessed: letters that only look alike, invisible characters and other normal forms make
 another token. Only the case of ASCII letters in addresses and names, the blanks inside an account's
-number, and the spellings of a URL that are one resource are the same.
+number, and the spellings of a URL that are one resource are the same. What a stranger may have
+named is another question, `may_name`: there a part and a look-alike count too.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from string import ascii_lowercase, ascii_uppercase
 
@@ -17,6 +19,9 @@ from clawhive_core.model.sinks import SinkKind
 
 LONGEST = 4096
 """Characters of a value; a longer one is never found."""
+_TELLING = 6
+"""Characters of a value that is hardly a part of another by chance."""
+_BETWEEN = " \t\r\n\v\f\"'`"
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _FOLDED: frozenset[SinkKind] = frozenset(("recipient", "account"))
 _QUOTES = '"`\u201c\u201d\u2018\u2019\u00ab\u00bb'
@@ -38,6 +43,24 @@ def occurs(kind: SinkKind, value: str, text: str) -> bool:
     return any(_counts(kind, value, text, start) for start, _ in _found(kind, value, text))
 
 
+def bare(text: str) -> str:
+    """Return a text without what a look-alike may differ in: case, forms, blanks, quotes, marks."""
+    return unicodedata.normalize("NFKC", text).casefold().translate(_SHOWN)
+
+
+def may_name(kind: SinkKind, value: str, text: str, bare_text: str) -> bool:
+    """Whether a text names a value, or holds it in a longer token or in another spelling.
+
+    Args:
+        kind: What the value names.
+        value: The value.
+        text: The text.
+        bare_text: The text, as `bare` makes it.
+    """
+    wanted = bare(value)
+    return (len(wanted) >= _TELLING and wanted in bare_text) or occurs(kind, value, text)
+
+
 def same(kind: SinkKind, value: str, other: str) -> bool:
     """Whether two values name one thing."""
     return canonical_value(kind, value) == canonical_value(kind, other)
@@ -50,6 +73,19 @@ def canonical_value(kind: SinkKind, value: str) -> str:
     if kind == "account":
         value = "".join(value.split())
     return value.translate(_LOWER) if kind in _FOLDED else value
+
+
+class _Shown(dict[int, str]):
+    """What becomes of a character: nothing, of one that shows nothing or stands between words."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        hidden = unicodedata.category(character) in {"Cf", "Mn", "Zs"}
+        self[code] = "" if hidden or character in _BETWEEN else character
+        return self[code]
+
+
+_SHOWN = _Shown()
 
 
 def _found(kind: SinkKind, value: str, text: str) -> Iterator[tuple[int, int]]:

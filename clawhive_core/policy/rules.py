@@ -264,6 +264,15 @@ class Rules:
             pattern.constraints.admit(input) for pattern, _ in held.meeting(capability)
         )
 
+    def covering(
+        self, capability: Capability, input: Mapping[str, Any] | None
+    ) -> Iterator[CapabilityGrant]:
+        """Yield the grants that cover a capability for a call."""
+        held = self._grants.get(capability.verb)
+        for pattern, grant in () if held is None else held.covering(capability):
+            if pattern.constraints.admit(input):
+                yield grant
+
     def unmet(
         self, capability: Capability, input: Mapping[str, Any] | None
     ) -> Iterator[tuple[CapabilityGrant, tuple[str, ...]]]:

@@ -10,8 +10,9 @@ from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
 from clawhive_core.model.edits import changed
 from clawhive_core.model.runs import Task
-from clawhive_core.model.tools import ToolResult
+from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy.grounding import CONTRACT, Grounds
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.runs.replay import Record
 
 
@@ -40,7 +41,10 @@ def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
     calls: dict[str | None, RecordedCall] = {}
     for stored in record.log.events(run_id=record.run_id):
         if stored.event.kind in CALL_KINDS:
-            calls.setdefault(stored.event.step_id, RecordedCall(stored)).take(stored)
+            step = stored.event.step_id
+            call = calls.pop(step, None) or RecordedCall(stored)
+            call.take(stored)
+            calls[step] = call  # last where it ended last: what it returned was known since then
     for call in calls.values():
         remember_call(grounds, call, record, catalog)
 
@@ -56,6 +60,12 @@ def remember_call(grounds: Grounds, call: RecordedCall, record: Record, catalog:
     if tool is None or not isinstance(outcome, ToolResult):
         return
     meta = tool.meta
+    by = _lent(meta, asked.get("grounds"))
     if meta.contract_hash != asked["contract_hash"]:
-        meta = replace(meta, records=(), output_trust="untrusted")
-    grounds.learn(meta, given, outcome)
+        meta, by = replace(meta, records=(), output_trust="untrusted"), None
+    grounds.learn(meta, given, outcome, by, str(call.first.event.step_id))
+
+
+def _lent(meta: ToolMeta, row: Mapping[str, Any] | None) -> SkillGrounds | None:
+    """Return what the skill's contract said of a call when it was made."""
+    return None if row is None else SkillGrounds(row["skill"], {meta.name: tuple(row["places"])})

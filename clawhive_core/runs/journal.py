@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.events import Event
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
+
+ENDED: Final = "its step ended"
+"""Why a step's grants end; a resumed run does not give them again."""
 
 
 class Journal(Protocol):
@@ -50,6 +54,17 @@ def run_event(
 
 def end_step(journal: Journal, run: RunScope, principal: Principal, step_id: str) -> None:
     """End what was granted for a step, now that it has ended."""
-    for grant in run.rules.end_step(step_id):
-        body = {"grant_id": grant.grant_id, "reason": "its step ended"}
-        journal.post(run_event(run, principal, "grant.revoked", body, step_id=step_id))
+    end_grants(journal, run, principal, run.rules.end_step(step_id), ENDED)
+
+
+def end_grants(
+    journal: Journal,
+    run: RunScope,
+    principal: Principal,
+    grants: Iterable[CapabilityGrant],
+    reason: str,
+) -> None:
+    """Record that grants of a step ended, and why."""
+    for grant in grants:
+        body = {"grant_id": grant.grant_id, "reason": reason}
+        journal.post(run_event(run, principal, "grant.revoked", body, step_id=grant.scope_id))

@@ -21,10 +21,12 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults, Compaction
 from clawhive_core.runs.delegation import DelegatePlanner, Delegation
+from clawhive_core.runs.elevation import Declared
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
@@ -67,8 +69,12 @@ class RunRequest:
     """What the loop's system prompt says beside its own words: the skills."""
     replays: Mapping[str, str] | None = None
     """`run_id` and `mode`, where this run repeats another one."""
+    declared: Declared | None = None
+    """What the skill of the task type says of rights; None where a skill has no part in it."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
+    grounds: SkillGrounds | None = None
+    """What the skill of its task reads on from."""
     persona: str = ""
     """What the loop's system prompt begins with."""
     parent_step_id: str | None = None

@@ -78,6 +78,8 @@ class Planning:
             request.principal,
             request.task,
             plan,
+            None if request.task_type is None else request.declared,
+            grounds=request.grounds,
             results=dict(self._results),
             prefix=f"p{number}." if number else "",
         )

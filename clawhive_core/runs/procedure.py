@@ -8,12 +8,13 @@ from typing import Any
 from clawhive_core.errors import RunError
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.protocols.planner import PlanContext
+from clawhive_core.runs.elevation import PROCEDURE
 
 
 class ProcedurePlanner:
     """Plans the steps that a skill's manifest lists, one after the other unless `needs` says so."""
 
-    name = "procedure"
+    name = PROCEDURE
     replans = False
 
     async def plan(self, task: Task, ctx: PlanContext) -> Plan:

@@ -20,6 +20,7 @@ from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.runs.journal import ENDED
 from clawhive_core.runs.models import Models
 
 COMPARED = frozenset({"plan.made", "step.end", "model.start", "model.end", "run.end"})
@@ -77,6 +78,8 @@ class Record:
     finished: bool
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person, a tool's own calls too."""
+    over: frozenset[str | None] = frozenset()
+    """The steps whose own grants ended with them."""
     compared: int = 0
 
     @classmethod
@@ -91,6 +94,7 @@ class Record:
         start: StoredEvent | None = None
         finished = False
         asked: set[str | None] = set()
+        over: set[str | None] = set()
         for stored in log.events(run_id=run_id):
             kind, step = stored.event.kind, stored.event.step_id
             if kind == "approval.requested":
@@ -99,6 +103,8 @@ class Record:
                 start = stored
             elif kind == "run.end" and stored.event.status == "cancelled":
                 continue  # it was broken off, so its record ends in the middle
+            elif kind == "grant.revoked" and stored.event.body.get("reason") == ENDED:
+                over.add(step)
             elif kind in COMPARED:
                 waiting[step, kind].append(stored)
                 finished = finished or kind == "run.end"
@@ -110,7 +116,7 @@ class Record:
             what = f"{pruned} of run {run_id}'s bodies were pruned; only their digests are left"
             fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
             raise NotReplayable(what, place=run_id, fix=fix)
-        return cls(log, run_id, start, waiting, calls, finished, frozenset(asked))
+        return cls(log, run_id, start, waiting, calls, finished, frozenset(asked), frozenset(over))
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""

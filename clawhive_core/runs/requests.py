@@ -28,12 +28,14 @@ from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
 from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
+from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
@@ -46,19 +48,6 @@ from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
 STUB = "stub"
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What the skill of a task type says of rights."""
-
-    permissions: Sequence[str] = ()
-    """The most that its tasks may get; nothing is cut where there are none."""
-    counts: bool = False
-    """Whether they are given too: a trusted skill's are."""
-
-
-_UNDECLARED = Declared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +136,29 @@ class RequestMaker:
             task,
             options,
             principal,
-            skill=Declared(self._permissions(skill, task_type), counts=skill.trusted),
+            skill=self._declared(skill, task_type),
             title=full_name,
             delegates=started_by_type(startable(self.config, self.catalog, principal), full_name),
+            task_type=task_type.to_dict(),
+            grounds=skill_grounds(skill),
+        )
+
+    def considered(self, options: RunOptions, task: str | None = None) -> RunRequest:
+        """Return the request of a run that is only thought of, of a task type or of nothing.
+
+        Raises:
+            UnknownTaskType: No loaded skill has it.
+            UsageError: There is no such agent.
+        """
+        agent = agent_of(self.config, options.agent)
+        if task is None:
+            return self.assemble(Task(new_id("task")), options, agent)
+        full_name, skill, task_type = find_task_type(self.skills, task, self.left_out)
+        return self.assemble(
+            Task(new_id("task"), full_name),
+            options,
+            agent,
+            skill=self._declared(skill, task_type),
             task_type=task_type.to_dict(),
         )
 
@@ -158,7 +167,7 @@ class RequestMaker:
         task: Task,
         options: RunOptions,
         principal: Principal = DEFAULT_AGENT,
-        skill: Declared = _UNDECLARED,
+        skill: Declared | None = None,
         **more: Any,
     ) -> RunRequest:
         """Return a request with a fresh run, its rights and its artifacts folder.
@@ -175,8 +184,9 @@ class RequestMaker:
         session = options.session or new_id("conv")
         target = Target(task.task_id, str(principal), self._variables(artifacts))
         given = derived(self._counting(session, principal), task.task_id, str(principal))
-        given += target.grants(skill.permissions if skill.counts else (), "skill")
-        grants = self._grants(target, options, skill.permissions, given)
+        declared = replace(skill or Declared(), variables=target.variables)
+        given += target.grants(declared.of_task(), "skill")
+        grants = self._grants(target, options, declared.permissions, given)
         scope = RunScope(
             trace_id=new_id("trace"),
             task_id=task.task_id,
@@ -200,6 +210,7 @@ class RequestMaker:
             budget=budget_limits(self.config, principal),
             grants=tuple(grants),
             words=options.words,
+            declared=declared if skill else None,
             **more,
         )
 
@@ -217,7 +228,9 @@ class RequestMaker:
         since = self._counting(run.conversation_id, request.principal)
         if request.parent_run_id is not None:  # what it has for good its parent gave it
             since = [each for each in since if each.scope == "session"]
-        rights += within(since, self._permitted(request), self._variables(run.artifacts))
+        variables = self._variables(run.artifacts)
+        declared = replace(self._permitted(request), variables=variables, over=record.over)
+        rights += within(since, declared.permissions, variables)
         scope = replace(
             run,
             rules=self.rules(rights, run.artifacts),
@@ -225,7 +238,7 @@ class RequestMaker:
             grounds=self._remembered(request, record),
             **self._surroundings(options),
         )
-        return replace(request, scope=scope)
+        return replace(request, scope=scope, declared=declared)
 
     def _remembered(self, request: RunRequest, record: Record) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
@@ -242,15 +255,16 @@ class RequestMaker:
         denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
         return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
 
-    def _permitted(self, request: RunRequest) -> Sequence[str]:
-        """Return what the skill of a request's task type permits today."""
+    def _permitted(self, request: RunRequest) -> Declared:
+        """Return what the skill of a request's task type says of rights today."""
         if request.task.task_type is None:
-            return ()
+            return Declared()
         _, skill, task_type = find_task_type(self.skills, request.task.task_type)
-        return self._permissions(skill, task_type)
+        return self._declared(skill, task_type)
 
-    def _permissions(self, skill: Skill, task_type: TaskType) -> tuple[str, ...]:
-        return permissions_of(skill, task_type, self.skills)
+    def _declared(self, skill: Skill, task_type: TaskType) -> Declared:
+        permissions = permissions_of(skill, task_type, self.skills)
+        return Declared(permissions, skill.trusted, stated_by(task_type.steps))
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
@@ -297,9 +311,10 @@ class RequestMaker:
         event, body = record.start.event, record.start.event.body
         row = body["task"]
         task = Task(row["task_id"], row["task_type"], record.full(row["input"]), row["prompt"])
-        task_type = None
+        task_type = grounds = None
         if task.task_type is not None:
-            task_type = self._todays(task.task_type, record.run_id).to_dict()
+            skill, found = self._todays(task.task_type, record.run_id)
+            task_type, grounds = found.to_dict(), skill_grounds(skill)
         scope = RunScope(
             trace_id=str(event.trace_id),
             task_id=task.task_id,
@@ -335,11 +350,12 @@ class RequestMaker:
             persona=record.full(body.get("persona", "")),
             parent_step_id=body.get("parent_step_id"),
             delegates=tuple(body.get("delegates", ())),
+            grounds=grounds,
         )
 
-    def _todays(self, name: str, run_id: str) -> TaskType:
+    def _todays(self, name: str, run_id: str) -> tuple[Skill, TaskType]:
         try:
-            return find_task_type(self.skills, name)[2]
+            return find_task_type(self.skills, name)[1:]
         except UnknownTaskType as error:
             raise NotReplayable(
                 f"the run's task type `{name}` is not there any more",

@@ -10,14 +10,17 @@ from typing import Any, cast
 
 import anyio
 
-from clawhive_core.errors import NeedHumanApproval, RunError
+from clawhive_core.errors import CapabilityError, NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
+from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.runs.elevation import Declared, elevated
 from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.references import resolve, steps_named_in
 from clawhive_core.runs.side_by_side import side_by_side
@@ -59,8 +62,12 @@ class PlanRunner:
     principal: Principal
     task: Task
     plan: Plan
+    declared: Declared | None = None
+    """What the steps may be given beside the run's rights; None for nothing."""
     parallel: int = PARALLEL_STEPS
     """How many steps run at the same time."""
+    grounds: SkillGrounds | None = None
+    """What the skill of the plan's task reads on from."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
     """How steps ended; what stands here at the beginning is not run again."""
     prefix: str = ""
@@ -121,12 +128,25 @@ class PlanRunner:
         try:
             if step.when not in {None, ALWAYS} and not resolve(step.when, self._values()):
                 return self._without_call(step, ordinal, "skipped", None)
-            if step.for_each is None:
-                return await self._call(step, ordinal, self._values(), "")
-            return await self._for_each(step, ordinal)
-        except RunError as error:
+            return await self._elevated(step, ordinal)
+        except (RunError, CapabilityError) as error:
             problem = {"code": error.code, "message": error.message}
             return self._without_call(step, ordinal, "failed", problem)
+
+    async def _elevated(self, step: PlannedStep, ordinal: int) -> StepResult:
+        """Make the calls of a step with the rights that it states for itself."""
+        declared, run = self.declared, self.run
+        grants: Sequence[CapabilityGrant] = ()
+        if declared is not None and step.permissions:
+            planner = self.plan.planner
+            grants = declared.of_step(self._id(step), step.permissions, self.principal, planner)
+        async with elevated(self.journal, run, self.principal, grants) as elevation:
+            if step.for_each is None:
+                result = await self._call(step, ordinal, self._values(), "")
+            else:
+                result = await self._for_each(step, ordinal)
+            elevation.over = result.status != WAITING
+            return result
 
     async def _for_each(self, step: PlannedStep, ordinal: int) -> StepResult:
         items = resolve(step.for_each, self._values())
@@ -153,6 +173,7 @@ class PlanRunner:
             f"{self._id(step)}{suffix}",
             label=step.name,
             ordinal=ordinal,
+            grounds=self.grounds,
             planned=self._id(step),
         )
         arguments = resolve(step.input, values)

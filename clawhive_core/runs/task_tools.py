@@ -21,6 +21,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.procedure import ProcedurePlanner
@@ -86,6 +87,7 @@ class TaskProvider:
             raise ToolError(f"`{self._skill.id}` has no task `{tool_name}`", code="tool_not_found")
         context = cast("ToolContext", ctx)  # the executor makes no other
         context.within(self._rules(task_type, context.scope.run))
+        context.grounds = skill_grounds(self._skill)
         runner = await self._runner(tool_name, task_type, input, context)
         await runner.execute()
         if runner.waits:

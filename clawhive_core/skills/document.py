@@ -50,14 +50,14 @@ class Document:
         self._inspect()
 
     @classmethod
-    def load(cls, path: Path) -> Document:
-        """Read a manifest; one called `*.json` must be JSON."""
-        text = read_text(path, "manifest")
+    def load(cls, path: Path, what: str = "manifest") -> Document:
+        """Read a file; one called `*.json` must be JSON."""
+        text = read_text(path, what)
         file = shown_path(path)
         if path.suffix == ".json":
-            _check_json(text, file)
+            _check_json(text, file, what)
             text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
-        return cls(text, file)
+        return cls(text, file, what=what)
 
     def place(self, path: KeyPath, *, key: bool = False) -> Place:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
@@ -246,17 +246,17 @@ def _loader() -> Any:
 _LOADERS: list[Any] = []
 
 
-def _check_json(text: str, file: str) -> None:
+def _check_json(text: str, file: str, what: str) -> None:
     import json
 
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         place = Place(file, error.lineno, error.colno)
-        message = f"the manifest is no JSON: {error.msg}"
+        message = f"the {what} is no JSON: {error.msg}"
         raise InvalidSkill(place.finding("CH0224", "error", message)) from None
     except RecursionError:
-        message = f"the manifest is nested deeper than {MAX_DEPTH} levels"
+        message = f"the {what} is nested deeper than {MAX_DEPTH} levels"
         raise InvalidSkill(Place(file).finding("CH0229", "error", message)) from None
 
 

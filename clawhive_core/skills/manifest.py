@@ -11,10 +11,11 @@ from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
-from clawhive_core.errors import CapabilityError
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
 from clawhive_core.skills.document import MAX_BYTES, Document
 from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.grounds import read_grounds, uncalled
+from clawhive_core.skills.permissions import beyond, read_permissions
 from clawhive_core.skills.place import InvalidSkill
 from clawhive_core.skills.skill import Exports, Requires, Skill, TaskType
 from clawhive_core.skills.task_type import read_task
@@ -27,10 +28,9 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _KNOWN = (
     *("id", "skill_name", "name", "description", "version", "license", "metadata"),
-    *("exports", "imports", "requires", "required_tools", "permissions", "tasks"),
+    *("exports", "imports", "requires", "required_tools", "permissions", "tasks", "grounds"),
     *("external_tools", "risk_policy", "allowed_run_types"),
 )
-_VARIABLES = {"workspace": "/workspace", "run": "/run", "home": "/home"}
 
 T = TypeVar("T")
 
@@ -77,13 +77,17 @@ class ContractReader:
             id=self._try(self._id, "") or skill.id,
             version=self._try(lambda: fields.text("version"), "") or skill.version,
             description=skill.description or self._try(lambda: fields.text("description"), ""),
-            permissions=self._try(self._permissions, ()),
+            permissions=self._try(lambda: read_permissions(fields), ()),
             exports=self._try(lambda: read_exports(fields), Exports()),
             imports=self._try(lambda: read_imports(fields), ()),
             requires=self._try(lambda: read_requires(fields), Requires()),
             tasks=self._tasks(),
+            grounds=self._try(lambda: read_grounds(fields), {}),
         )
         self._check_version(declared)
+        self.findings.extend(uncalled(declared, fields))
+        for task in declared.tasks.values():
+            self.findings.extend(beyond(fields, declared.permissions, task))
         return declared
 
     def _try(self, read: Callable[[], T], default: T) -> T:
@@ -102,19 +106,6 @@ class ContractReader:
             path = self._fields.at(key)
             raise InvalidSkill(self._fields.document.finding("CH0202", path, message, fix))
         return value
-
-    def _permissions(self) -> tuple[str, ...]:
-        from clawhive_core.capabilities import normalise
-
-        permissions = self._fields.texts("permissions")
-        for index, permission in enumerate(permissions):
-            try:
-                normalise(permission, _VARIABLES)
-            except CapabilityError as error:
-                path = self._fields.at("permissions", index)
-                finding = self._fields.document.finding("CH0309", path, error.message, error.fix)
-                raise InvalidSkill(finding) from None
-        return permissions
 
     def _tasks(self) -> dict[str, TaskType]:
         tasks = self._try(lambda: self._fields.below("tasks"), None)

@@ -134,6 +134,8 @@ class Skill:
     exports: Exports = Exports()
     imports: tuple[Import, ...] = ()
     requires: Requires = Requires()
+    grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Places in what its own calls of a tool return that its further calls may read."""
     text_file: Path | None = None
     """Its SKILL.md, None for a manifest alone."""
     manifest: Path | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.fields import Fields, text
+from clawhive_core.skills.permissions import read_permissions
 from clawhive_core.skills.place import InvalidSkill, KeyPath
 from clawhive_core.skills.schema import schema_problem
 from clawhive_core.skills.skill import TaskType
@@ -59,7 +60,7 @@ def _step(task: Fields, path: KeyPath, value: Any) -> Mapping[str, Any]:
     if _NAME.fullmatch(name) is None:
         raise body.fail("name", f"`{name}` is no name of a step", _NAMES)
     body.texts("needs")
-    body.texts("permissions")
+    read_permissions(body)
     for key in ("for_each", "when"):
         if key in body:
             text(body.document, body.at(key), body.values[key])

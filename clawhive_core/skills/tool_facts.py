@@ -83,7 +83,8 @@ def _sinks(fields: Fields, arguments: tuple[str, ...]) -> Iterator[str]:
 def _records(fields: Fields) -> Iterator[str]:
     for path, value in fields.items("records"):
         record = text(fields.document, path, value)
-        _place(fields, path, record)
+        if _place(fields, path, record).strict:
+            raise fields.document.fail(path, "only a sink may end in `!`", "leave it out")
         yield record
 
 

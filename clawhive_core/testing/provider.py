@@ -92,7 +92,8 @@ def _check_arguments(meta: ToolMeta) -> None:
         for template in (effect,) if isinstance(effect, str) else effect:
             verb = template.partition(":")[0]
             assert verb_of(verb) is not None, f"{meta.name}: {verb!r} is no verb of a capability"
-    for problem, fix in (*sink_problems(meta.sinks, known), *sink_problems(meta.records, None)):
+    records = sink_problems(meta.records, None, records=True)
+    for problem, fix in (*sink_problems(meta.sinks, known), *records):
         raise AssertionError(f"{meta.name}: {problem}; {fix}")
 
 

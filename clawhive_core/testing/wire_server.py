@@ -112,7 +112,7 @@ class WireServer:
                 await _write(self._answer(request), reader, writer)
         finally:
             writer.close()
-            with suppress(ConnectionError):
+            with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
 

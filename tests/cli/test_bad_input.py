@@ -30,13 +30,29 @@ def test_an_unknown_key_is_a_finding_with_its_place_and_not_an_error(clawhive):
     assert "max_tool_rounds" in done.err
 
 
+def test_a_model_whose_plugin_is_wrongly_configured_says_what_is_wrong(clawhive, site):
+    source = """
+from clawhive_core import ClawHiveError, hookimpl
+
+@hookimpl
+def clawhive_llm_adapters(ctx):
+    raise ClawHiveError("`plugins.far.url` is no address", place="plugins.far.url", fix="mend it")
+"""
+    manifest = '[plugin]\nid = "far"\nhook_api = 1\nhooks = ["clawhive_llm_adapters"]\n'
+    site.plugin("far", source, manifest=manifest)
+    done = clawhive("run", "x", "--model", "far:some")
+    assert done.code == 1
+    assert "`plugins.far.url` is no address" in done.err
+    assert "fix: mend it" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("run", "--task", "run_code_snipet"), "did you mean `run_code_snippet`?"),
         (("run", "x"), "scripted:demo"),
         (("run", "x", "--model", "scripte:demo"), "did you mean `scripted:demo`?"),
-        (("run", "x", "--model", "demo"), "installed: scripted:NAME"),
+        (("run", "x", "--model", "demo"), "scripted:NAME"),
         (("run", "x", "--model", "scripted:demo", "--grant", "fs.raed:/x"), "fs.read"),
         (("run", "x", "--model", "scripted:demo", "--grant", ""), "error["),
         (("run", "x", "--model", "scripted:demo", "--out", ".clawhive/x"), "--out"),

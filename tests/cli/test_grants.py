@@ -165,3 +165,62 @@ def test_a_right_that_is_over_is_refused(clawhive):
     done = clawhive("grants", "issue", right, "--session", "s")
     assert done.code == 2
     assert "the right ended at" in done.err
+
+
+STEPS = """\
+id: keeper
+permissions: ["fs.read:${home}/notes/**"]
+tasks:
+  job:
+    steps:
+      - {name: look, tool: file.list}
+      - {name: collect, tool: file.read, permissions: ["fs.read:${home}/notes/**"]}
+"""
+
+
+def test_the_rights_of_a_task_types_steps_are_shown_before_it_runs(clawhive):
+    skill = clawhive.root / "skills" / "keeper" / "clawhive.yaml"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(STEPS)
+    show = ("policy", "show", "--task", "job", "--json")
+    explain = ("policy", "explain", "file.read", "--args")
+    note = json.dumps({"path": str(clawhive.home / "notes" / "a.md")})
+
+    def verdict(*more):
+        return clawhive(*explain, note, "--json", *more).json["verdict"]
+
+    def of_steps():
+        return [
+            (each["step"], each["mode"])
+            for each in clawhive(*show).json["rules"]
+            if each["issuer"] == "skill" and each["step"]
+        ]
+
+    assert of_steps() == [("collect", "ask")]
+    assert verdict("--task", "job", "--step", "collect") == "ask"
+    assert clawhive("skills", "trust", "keeper", "--yes").code == 0
+    assert of_steps() == [("collect", "allow")]
+    assert verdict("--task", "job", "--step", "collect") == "allow"
+    assert verdict("--task", "job", "--step", "look") == verdict("--task", "job") == "deny"
+    done = clawhive(*explain, note, "--task", "job")
+    assert "fix: clawhive run --task job --grant" in done.out
+    assert clawhive(*explain, note, "--task", "jobb").code == 2
+
+
+def test_what_a_step_that_goes_on_has_is_listed(clawhive):
+    from clawhive_core.events.log import EventLog
+    from clawhive_core.model.grants import CapabilityGrant
+    from clawhive_core.policy import ledger
+
+    assert clawhive("run", "look", "--model", "scripted:demo").code == 0
+    held = CapabilityGrant(
+        "grant_1", "fs.read:/x", "agent:default", "step", "run_1a2b/collect", "skill"
+    )
+    log = EventLog.open(
+        clawhive.root / ".clawhive" / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS
+    )
+    log.append_now(ledger.issued([held]))
+    log.close()
+    assert "step collect of 1a2b" in clawhive("grants", "list").out
+    assert clawhive("grants", "revoke", "grant_1").code == 0
+    assert "collect" not in clawhive("grants", "list").out

@@ -92,9 +92,13 @@ def test_the_tutorials_test_passes(terminal, tmp_path):
 def test_a_right_is_given_as_the_page_says(terminal):
     page = "docs/how-to/give-a-right.md"
     file = terminal.project / "clawhive.toml"
+    skill = terminal.project / "skills" / "notes" / "clawhive.yaml"
+    skill.parent.mkdir(parents=True)
     for each in blocks(page):
         if each.language == "toml":
             file.write_text(each.text, "utf-8")
+        elif each.language == "yaml":
+            skill.write_text(each.text, "utf-8")
         elif each.language == "console":
             terminal.run(each)
 
@@ -193,6 +197,15 @@ def test_a_policy_check_is_written_as_the_page_says(terminal):
     names = {}
     exec(trial, names)
     names["test_the_check_keeps_the_rules_of_checks"]()
+
+
+@pytest.mark.promise("P-126")
+def test_a_policy_is_held_as_the_page_says(terminal):
+    page = "docs/how-to/policy-in-ci.md"
+    for name, language in (("policy.yaml", "yaml"), ("clawhive.toml", "toml")):
+        terminal.project.joinpath(name).write_text(block(page, language), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
 
 
 def test_a_tool_that_calls_tools_is_written_as_the_page_says(terminal):

@@ -32,14 +32,14 @@ def same_either_way(event):
     )
 
 
-@given(odd, odd, odd, odd, inputs, st.booleans(), texts | st.just("x" * 600))
-def test_the_rows_of_a_call_are_canonical_whoever_made_up_its_parts(
-    call_id, name, revision, label, input, known, output
-):
+calls = st.builds(ToolCall, odd, odd, inputs, odd)
+
+
+@given(calls, odd, st.booleans(), texts | st.just("x" * 600))
+def test_the_rows_of_a_call_are_canonical_whoever_made_up_its_parts(call, label, known, output):
     run = RunScope("trace_1", "task_1", "run_1", "conv_1", "local", "/w", "/w/out", Rules(()))
-    call = recordable(ToolCall(call_id, name, input, revision))
-    pending = PendingCall(call, CallScope(run, DEFAULT_AGENT, "run_1/s1", label=label))
+    pending = PendingCall(recordable(call), CallScope(run, DEFAULT_AGENT, "run_1/s1", label=label))
     if known:
-        pending.tool = Tool(tool_meta("demo.echo", risk=label, capability_level=revision), None)
+        pending.tool = Tool(tool_meta("demo.echo", risk=label, capability_level=label), None)
     assert same_either_way(pending.started())
     assert same_either_way(pending.ended("succeeded", ToolResult("c", output), None))

@@ -61,6 +61,27 @@ tasks:
     steps: [{name: greet, tool: one.greet, for_each: "${input.n}", input: {}}]
 """
 
+ANSWERER = """
+import sys
+from clawhive_core.config.opening import open_config
+from clawhive_core.errors import RunError
+from clawhive_core.hive.project_log import approval_book, open_log
+
+config = open_config(None, {}, {})
+log = open_log(config)
+book = approval_book(log, config, {})
+approval_id, by = sys.argv[1:]
+verdict, scope = ("deny", "once") if by[-1] in "02" else ("approve", "session")
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    book.resolve(approval_id, verdict, by=by, scope=scope)
+    print(by, verdict)
+except RunError as error:
+    print(error.code)
+log.close()
+"""
+
 
 @pytest.fixture
 def file(processes):
@@ -151,6 +172,30 @@ def test_of_eight_processes_each_approval_of_a_batch_serves_one(processes):
     answers = [word for child in children for word in processes.end(child).out.split()]
     assert sorted(answers) == ["already_resolved"] * 21 + ["won"] * 3
     assert consumptions(processes) == (1, 3)
+
+
+@pytest.mark.promise("P-130")
+def test_of_eight_processes_that_answer_an_approval_one_does(processes, file):
+    parked(processes, file)
+    (row,) = processes("approvals", "list", "--json").json["approvals"]
+    names = [f"user:p{number}" for number in range(8)]
+    words = (row["approval_id"],)
+    children = [processes.start(*words, each, code=ANSWERER, stdin=-1) for each in names]
+    for child in children:
+        assert child.stdout.readline() == b"ready\n"
+    for child in children:
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+    answers = sorted(processes.end(child).out.strip() for child in children)
+    assert answers[:7] == ["already_resolved"] * 7
+    by, verdict = answers[7].split()
+    shown = processes("approvals", "show", *words, "--json").json["approvals"][0]
+    state = "approved" if verdict == "approve" else "denied"
+    assert (shown["state"], shown["resolved_by"]) == (state, by)
+    given = processes("grants", "list", "--json").json["grants"]
+    asked = row["capabilities"] if verdict == "approve" else []
+    assert sorted(each["capability"] for each in given) == sorted(asked)
+    assert processes("audit", "verify").code == 0
 
 
 def test_of_eight_processes_that_resume_a_run_one_does(processes, file):

@@ -350,7 +350,7 @@ def test_only_functions_are_decorated(value):
         ({"name": "a." + "b" * 300}, "canonical name"),
         ({"level": "L3"}, "L0, L1, L2"),
         ({"risk": "low"}, "safe, guarded, unsafe, unknown"),
-        ({"output_trust": "yes"}, "trusted, untrusted"),
+        ({"output_trust": "yes"}, "trusted, named, untrusted"),
         ({"timeout_ms": 0}, "milliseconds"),
         ({"timeout_ms": True}, "milliseconds"),
         ({"effects": {"pth": "fs.read"}}, "path"),

@@ -3,6 +3,7 @@
 import pytest
 
 from clawhive_core import ToolCall
+from clawhive_core.cli.approvals import describe
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.refusal import Refusal
@@ -47,6 +48,74 @@ async def test_what_the_prompt_or_a_record_names_is_sent_to_and_what_a_page_says
         assert (run["status"], sent(mail)) == ("waiting_approval", ["ana@x.org", "bob@x.org"])
         assert hive.approvals.find("last").sinks == {"to": "eve@x.org"}
         assert await rules(hive, run["run_id"]) == ["ask:sink.to"]
+
+
+@pytest.mark.promise("P-119")
+async def test_the_question_says_where_each_destination_comes_from(mail):
+    both = {"to": ["ana@x.org", "eve@x.org", "zoe@x.org"]}
+    model = ScriptedModel([calling("test.read", {}), calling("test.send", both), "done"])
+    async with memory_hive(providers=[mail], adapters=[model], settings=ALLOW) as hive:
+        run = await hive.run("write to ana@x.org", model="scripted:x")
+        approval = hive.approvals.find("last")
+        seen = {"tool": "test.read", "step_id": f"{run['run_id']}/r0.0"}
+        assert [dict(each) for each in approval.destinations] == [
+            {"argument": "to", "kind": "recipient", "value": "eve@x.org"}
+            | {"source": None, "tainted": True, "seen_in": seen},
+            {"argument": "to", "kind": "recipient", "value": "zoe@x.org"}
+            | {"source": None, "tainted": False, "seen_in": None},
+            {"argument": "to", "kind": "recipient", "value": "ana@x.org"}
+            | {"source": "the user's words", "tainted": False, "seen_in": None},
+        ]
+        shown = describe(approval, hive.approvals.input_of(approval))
+        assert (
+            "recipient eve@x.org: not in your words; first seen in the output of test.read"
+            " (untrusted), step r0.0\n" in shown
+        )
+        assert "recipient zoe@x.org: not in your words, nor in any output of this run\n" in shown
+        assert "recipient ana@x.org: from the user's words\n" in shown
+
+
+@pytest.mark.promise("P-119")
+async def test_an_edited_destination_is_the_persons_own(mail):
+    model = ScriptedModel([calling("test.send", {"to": "eve@x.org"}), "done"])
+    async with memory_hive(providers=[mail], adapters=[model], settings=ALLOW) as hive:
+        await hive.run("write to ana", model="scripted:x")
+        changed = await hive.edited("last", {"to": "zoe@x.org"})
+        hive.approvals.resolve("last", "approve", by="user:ana", edited=changed)
+        (destination,) = hive.approvals.find("last").destinations
+        assert (destination["value"], destination["source"]) == ("zoe@x.org", "the user's words")
+
+
+@pytest.mark.promise("P-119")
+async def test_after_a_pause_the_question_still_says_which_call_named_it_first(mail):
+    async def outer(given, ctx):
+        return "fwd: " + await ctx.call("test.read", {})
+
+    mail.add("test.outer", outer, risk="safe")
+    script = [
+        calling("test.outer", {}),
+        calling("test.send", {"to": "bob@x.org"}),
+        calling("test.send", {"to": "eve@x.org"}),
+        "done",
+    ]
+    model = ScriptedModel(script)
+    async with memory_hive(providers=[mail], adapters=[model], settings=ALLOW) as hive:
+        run = await hive.run("read it", model="scripted:x")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        await hive.resume("last")
+        (destination,) = hive.approvals.find("last").destinations
+        seen = {"tool": "test.read", "step_id": f"{run['run_id']}/r0.0>1"}
+        assert (destination["value"], destination["seen_in"]) == ("eve@x.org", seen)
+
+
+async def test_the_question_stays_short_whatever_a_call_names(mail):
+    many = [f"a{number}@x.org" for number in range(300)] + ["e" * 5000]
+    model = ScriptedModel([calling("test.send", {"to": [*many, "ana@x.org"]}), "done"])
+    async with memory_hive(providers=[mail], adapters=[model], settings=ALLOW) as hive:
+        await hive.run("write to ana@x.org", model="scripted:x")
+        found = hive.approvals.find("last").destinations
+        assert len(found) == 100
+        assert {each["source"] for each in found} == {None}
 
 
 async def test_a_prompt_that_somebody_else_wrote_grounds_nothing(mail):

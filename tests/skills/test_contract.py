@@ -34,6 +34,12 @@ def test_an_import_that_fits_finds_nothing(place):
     assert {each.state for each in place.own().values()} == {"loaded"}
 
 
+STEP_BEYOND = """\
+permissions: ['fs.read:/x/**']
+tasks: {t: {steps: [{name: a, tool: b, permissions: ['fs.read:/**', 'tool.call:b', 'fs.read:/x']}]}}
+"""
+
+
 @pytest.mark.parametrize(
     ("given", "code", "severity", "at", "fix"),
     [
@@ -55,6 +61,10 @@ def test_an_import_that_fits_finds_nothing(place):
         ("exports: {api_version: '1.0', tools: [{name: a, input_schema: {type: objekt}}]}\n",
          "CH0503", "error", "1:70", None),
         ("permissions: ['fs.raed:/x']\n", "CH0309", "error", "1:15", None),
+        ("tasks: {t: {steps: [{name: a, tool: b, permissions: ['fs.raed:/x']}]}}\n", "CH0309",
+         "error", "1:54", None),
+        (STEP_BEYOND, "CH0311", "warning", "2:54",
+         "add it to the skill's `permissions`, or remove it here"),
         ("requires: {os: [beos]}\n", "CH0305", "error", "1:17", "use linux, macos or windows"),
         ("tasks: {t: {steps: [{name: a, tool: b}, {name: a, tool: b}]}}\n", "CH0308", "error",
          "1:48", "rename one"),

@@ -110,6 +110,15 @@ BAD = {
         "4:35",
         "must be a mapping",
     ),
+    "grounds as a list": ("grounds: [web.search]\n", "1:10", "must be a mapping"),
+    "grounds of a tool as a text": ("grounds:\n  a.b: url\n", "2:8", "must be a list"),
+    "grounds of a person": (
+        "grounds:\n  a.b: [to:recipient]\n",
+        "2:9",
+        "says nothing that a contract may ground",
+    ),
+    "grounds without a kind": ("grounds:\n  a.b: [url]\n", "2:9", "a contract may ground"),
+    "grounds of no kind": ("grounds:\n  a.b: ['u:page']\n", "2:9", "is no kind"),
     "broken YAML": ("id: a\ntasks: [\n", "3:1", "is no YAML"),
     "a tab": ("id: a\ntasks:\n\tjob: {}\n", "3:1", "is no YAML"),
     "a key twice": ("id: a\nversion: '1'\nid: b\n", "3:1", "stands twice"),
@@ -121,6 +130,15 @@ BAD = {
     "a tag that makes objects": ("id: !!python/object:os.system {}\n", "1:5", "is no YAML"),
     "two documents": ("id: a\n---\nid: b\n", "2:1", "is no YAML"),
 }
+
+
+def test_grounds_of_what_is_never_called_are_noticed(skill):
+    folder = skill("grounds:\n  web.serch: ['u:url']\nrequires: {tools: [web.search]}\n")
+    (finding,) = read_skill(folder, "project").findings
+    assert (finding.code, finding.severity) == ("CH0310", "warning")
+    assert finding.place == f"{folder / 'clawhive.yaml'}:2:3"
+    assert finding.fix is not None
+    assert finding.fix.title == "did you mean `web.search`?"
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -1,0 +1,140 @@
+"""What the SDK raises, and error events of a stream, as the errors of `LlmAdapter`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from clawhive_core import ModelError, model_failure, status_code
+
+if TYPE_CHECKING:
+    from anthropic import APIStatusError
+
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""https://platform.claude.com/docs/en/api/errors: an error event comes with the HTTP status 200."""
+
+_OF_MESSAGE = {
+    "credit balance is too low": "quota_exhausted",
+    "prompt is too long": "request_too_large",
+    "exceed context limit": "request_too_large",
+}
+"""What the API tells apart by nothing else."""
+
+_MAX_MESSAGE = 1000
+_HTTP_OK = range(200, 300)
+
+
+@contextmanager
+def as_model_errors(secret: str) -> Generator[None]:
+    """Turn what the SDK raises inside into ModelErrors in which the secret does not stand."""
+    try:
+        yield
+    except Exception as error:
+        failure = _failure(error)
+        if failure is None:
+            raise
+        failure.message = failure.message.replace(secret, "[key]")
+        failure.args = (failure.message,)
+        # The SDK's error holds the request and its headers.
+        raise failure from None
+
+
+def unreadable(what: str) -> ModelError:
+    """Return the error for an answer that is not of the API's form."""
+    return model_failure("invalid_response", f"Anthropic's answer cannot be read: {what}")
+
+
+def _failure(error: Exception) -> ModelError | None:
+    """Return what an error is for our callers; None for one that is a bug."""
+    import anthropic
+    import httpx2
+
+    match error:
+        case ModelError():
+            found = error
+        case anthropic.APIStatusError():
+            found = _of_status(error)
+        case anthropic.APITimeoutError() | httpx2.TimeoutException():
+            found = model_failure("timeout", "Anthropic's API did not answer in time")
+        case anthropic.APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
+            found = _of_connection(error)
+        case anthropic.APIResponseValidationError() | ValueError() | RecursionError():
+            found = unreadable(f"{type(error).__name__}: {str(error)[:_MAX_MESSAGE]}")
+        case anthropic.AnthropicError():
+            found = model_failure("provider_error", str(error)[:_MAX_MESSAGE])
+        case _:
+            found = None
+    return found
+
+
+def _of_connection(error: Exception) -> ModelError:
+    cause = error.__cause__ or error
+    said = str(cause) or type(cause).__name__
+    return model_failure("connection_failed", f"the connection to Anthropic's API failed: {said}")
+
+
+def _of_status(error: APIStatusError) -> ModelError:
+    kind, said = _said(error.body)
+    status = error.status_code
+    if status in _HTTP_OK:
+        status = _STATUS_OF_TYPE.get(kind, 500)
+    code = status_code(status)
+    if status == _STATUS_OF_TYPE["invalid_request_error"]:
+        code = next((code for part, code in _OF_MESSAGE.items() if part in said.lower()), code)
+    message = said[:_MAX_MESSAGE] or f"Anthropic's API answered with HTTP status {status}"
+    if error.request_id:
+        message = f"{message} (request {error.request_id})"
+    after = _retry_after(error.response.headers)
+    return model_failure(code, message, status=status, retry_after=after)
+
+
+def _said(body: object) -> tuple[str, str]:
+    """Return an error body's type and message; compatible servers leave out one or both."""
+    if not isinstance(body, dict):
+        return "", ""
+    value = cast("dict[str, Any]", body)
+    inner = value.get("error", value)
+    if isinstance(inner, dict):
+        fields = cast("dict[str, Any]", inner)
+        return str(fields.get("type", "")), str(fields.get("message", ""))
+    return "", str(inner)
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) asks for."""
+    given: list[tuple[str | None, int]] = [
+        (headers.get("retry-after-ms"), 1000),
+        (headers.get("retry-after"), 1),
+    ]
+    for text, per_second in given:
+        try:
+            seconds = float(text or "") / per_second
+        except ValueError:
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    return _until(headers.get("retry-after"))
+
+
+def _until(date: str | None) -> float | None:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        when = parsedate_to_datetime(date or "")
+    except ValueError:
+        return None
+    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
