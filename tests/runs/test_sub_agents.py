@@ -1,13 +1,18 @@
 """Sub-agents: runs of their own, with less than their parent has."""
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 from clawhive_core.errors import UnknownTaskType
+from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.runs.ownership import cancel
 from clawhive_core.runs.view import run_json
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
@@ -243,8 +248,6 @@ async def test_a_task_starts_no_more_sub_agents_than_it_may_in_all(tools):
 
 
 async def test_a_run_has_no_more_sub_agents_at_work_than_it_may(tools):
-    import anyio
-
     at_work, most = 0, 0
 
     async def work(given, ctx):
@@ -311,10 +314,6 @@ async def test_an_unsafe_call_to_what_taints_the_parent_is_denied_in_the_child(t
 
 @pytest.mark.promise("P-176")
 async def test_cancelling_the_parent_from_elsewhere_ends_the_child_and_its_tool(tools):
-    import anyio
-
-    from clawhive_core.runs.ownership import cancel
-
     begun, ended = anyio.Event(), []
 
     async def hang(given, ctx):
@@ -342,8 +341,6 @@ async def test_cancelling_the_parent_from_elsewhere_ends_the_child_and_its_tool(
 
 
 async def test_cancelling_a_parent_that_waits_cancels_the_child_that_waits(appending):
-    from clawhive_core.runs.ownership import cancel
-
     async with house(appending, [calling("test.keep", {"path": "a"}), "kept"]) as hive:
         run = await hive.run("go", options=SPAWN)
         assert not cancel(hive.log, run["run_id"])
@@ -470,3 +467,95 @@ async def test_the_skills_of_an_agent_bound_what_it_is_told_opens_calls_and_star
         with pytest.raises(UnknownTaskType):
             await hive.run(task="two.go", agent="helper")
         assert (await hive.replay(run["run_id"])).ok
+
+
+def keep_then_answer(request):
+    text = request.messages[0].content[0].text
+    asks = len(request.messages) == 1
+    return calling("test.keep", {"path": text}) if asks else f"kept {text}"
+
+
+BOTH = LlmResponse(
+    tuple(ToolCall("", "agent.helper", {"task": name}) for name in ("a", "b")), "tool_use"
+)
+
+
+async def test_two_children_wait_and_each_goes_on_after_its_own_answer(appending):
+    opening = house(appending, [keep_then_answer] * 8, [BOTH, "done"])
+    async with opening as hive:
+        run = await hive.run("go", options=SPAWN)
+        first, second = hive.approvals.pending()
+        hive.approvals.resolve(first.approval_id, "approve", by="user:ana")
+        run = await hive.resume(run["run_id"])
+        assert run["status"] == "waiting_approval"
+        assert len(appending.calls) == 1
+        hive.approvals.resolve(second.approval_id, "deny", by="user:ana")
+        run = await hive.resume(run["run_id"])
+        assert (run["status"], len(appending.calls)) == ("succeeded", 1)
+        assert len(children(hive, run)) == 2
+        assert (await hive.replay(run["run_id"])).ok
+
+
+async def test_a_child_that_is_cancelled_while_it_waits_is_an_error_that_the_parent_reads(
+    appending,
+):
+    opening = house(appending, [keep_then_answer] * 2, [ASK, "done"])
+    async with opening as hive:
+        run = await hive.run("go", options=SPAWN)
+        cancel(hive.log, children(hive, run)[0])
+        run = await hive.resume(run["run_id"])
+        assert run["output"] == "done"
+        (answer,) = opening.parent.requests[-1].messages[-1].content
+        assert answer.structured["error"] == "cancelled"
+
+
+async def test_a_child_that_nobody_may_be_asked_for_is_refused_and_goes_on(appending):
+    async with house(appending, [keep_then_answer] * 2) as hive:
+        options = RunOptions(model="scripted:x", grants=SPAWN.grants, approve="deny")
+        run = await hive.run("go", options=options)
+        child = shown(hive, children(hive, run)[0])
+        assert child["steps"][0]["error"]["code"] == "approval_required"
+        assert (child["status"], run["output"]) == ("succeeded", "done")
+
+
+@pytest.mark.parametrize("mode", ["exact", "tools", "model", "policy"])
+async def test_a_parent_and_its_child_replay_in_every_mode(tools, mode):
+    script = [calling("test.echo", {"n": 1}), "ok"] * 3
+    async with house(tools, script, [ASK, "done"] * 3) as hive:
+        run = await hive.run("go", options=SPAWN)
+        for each in (run["run_id"], children(hive, run)[0]):
+            assert (await hive.replay(each, mode)).ok
+
+
+async def test_a_tool_that_will_not_stop_is_abandoned_and_its_runs_end(tools):
+    begun = anyio.Event()
+
+    async def stubborn(given, ctx):
+        begun.set()
+        while not freed.is_set():
+            with suppress(asyncio.CancelledError):
+                await freed.wait()
+        return "late"
+
+    freed = anyio.Event()
+    tools.add("test.stubborn", stubborn)
+    async with house(tools, [calling("test.stubborn", {})]) as hive:
+        hive.executor._limits = ExecutorLimits(grace_seconds=0.05)
+        child = await hive.spawn("look", agent="helper")
+        await begun.wait()
+        await child.cancel()
+        assert (await child.result())["status"] == "cancelled"
+        rows = hive.log.read("SELECT status FROM v_invocations")
+        assert [row[0] for row in rows] == ["abandoned"]
+        freed.set()
+
+
+async def test_what_a_childs_model_writes_is_not_shown_as_its_parents_answer(tools):
+    signals = []
+    async with house(tools, ["of the child"], [ASK, "of the parent"]) as hive:
+        options = RunOptions(
+            model="scripted:x", grants=SPAWN.grants, on_signal=signals.append, stream=True
+        )
+        await hive.run("go", options=options)
+    texts = [each.text for each in signals if each.kind == "text"]
+    assert texts == ["of the parent"]
