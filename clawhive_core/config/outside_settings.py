@@ -142,7 +142,7 @@ _AGENTS = (
         "agents.NAME.skills",
         "texts",
         None,
-        "The only skills it knows; unset: all.",
+        "The only skills it knows, and whose tools and tasks it may use; unset: all.",
         project="tighten",
         tighter="subset",
     ),

@@ -24,13 +24,15 @@ def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
 
 
 def find_run(log: EventLog, text: str) -> str:
-    """Return the id of a run from its id, a unique prefix, or `last`.
+    """Return the id of a run from its id, a unique prefix, or `last`, which is no sub-agent's.
 
     Raises:
         UnknownId: It names no run, or several.
     """
     if text == "last":
-        rows = log.read("SELECT run_id FROM runs ORDER BY started_seq DESC LIMIT 1")
+        rows = log.read(
+            "SELECT run_id FROM runs WHERE parent_run_id IS NULL ORDER BY started_seq DESC LIMIT 1"
+        )
         if not rows:
             raise UnknownId("no run is recorded here", place="last", fix="clawhive run --help")
         return str(rows[0][0])
