@@ -86,3 +86,18 @@ def test_a_prompt_is_planned_by_a_model(trusted):
     assert [step["label"] for step in run.json["steps"]] == ["read", "answer"]
     assert run.json["steps"][0]["output_preview"] == "hello"
     assert run.json["output"] == "hello, it says"
+
+
+def test_after_the_answer_to_a_sub_agents_call_one_goes_on_with_the_run_that_one_started(trusted):
+    write = {"tool_calls": [{"name": "file.write", "input": {"path": "b.txt", "text": "hi"}}]}
+    trusted.root.joinpath("child.json").write_text(json.dumps([write, "written"]), "utf-8")
+    done = trusted("run", "ask the helper", *GRANT)
+    assert done.code == 3
+    run = trusted("runs", "show", "last", "--json").json
+    assert [child["status"] for child in run["children"]] == ["waiting_approval"]
+    answered = trusted("approvals", "approve", "last")
+    (line,) = [line for line in answered.err.splitlines() if line.startswith("go on: clawhive ")]
+    assert line.rpartition(" ")[2] in run["run_id"]
+    resumed = trusted(*line.split()[3:])
+    assert (resumed.code, resumed.out) == (0, "It says hello.\n")
+    assert trusted.root.joinpath("b.txt").read_text("utf-8") == "hi"
