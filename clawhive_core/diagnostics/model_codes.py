@@ -45,6 +45,12 @@ MODEL_ERRORS: tuple[Explanation, ...] = (
         "Set the environment variable that the message names.",
     ),
     Explanation(
+        "missing_package",
+        "A package that the model needs is not installed",
+        "A local model needs the package that runs it, and sometimes one that holds its weights.",
+        "Run the command that the message ends with.",
+    ),
+    Explanation(
         "model_not_found",
         "The provider does not know the model",
         "The part after the colon names no model of this provider, or none that this key may use.",

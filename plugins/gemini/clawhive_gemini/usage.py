@@ -1,0 +1,50 @@
+"""Tokens and cost of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from clawhive_core import Usage
+
+
+def usage_of(counts: Mapping[str, Any], model: str | None) -> Usage:
+    """Return the usage.
+
+    Input counts the whole prompt, cached tokens and what tools at the provider added included;
+    output counts thoughts too.
+
+    Args:
+        counts: The answer's `usageMetadata`.
+        model: The model's name, for its price.
+    """
+    usage = Usage(
+        _sum(counts, "promptTokenCount", "toolUsePromptTokenCount"),
+        _sum(counts, "candidatesTokenCount", "thoughtsTokenCount"),
+        counts.get("cachedContentTokenCount"),
+    )
+    return replace(usage, cost=_cost(usage, model))
+
+
+def _sum(counts: Mapping[str, Any], *names: str) -> int | None:
+    found = [counts[name] for name in names if counts.get(name) is not None]
+    return sum(found) if found else None
+
+
+def _cost(usage: Usage, model: str | None) -> float | None:
+    """Return the price in US dollars, None where the model's is not known."""
+    if model is None or usage.input_tokens is None:
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens or 0,
+        cache_read_tokens=usage.cache_read_tokens or 0,
+    )
+    try:
+        return float(calc_price(counted, model, provider_id="google").total_price)
+    except (LookupError, ValueError):
+        return None
