@@ -18,7 +18,7 @@ from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
 _KEPT_REVISIONS = 64
-RESERVED = frozenset({"core", "sandbox", "local"})
+RESERVED = frozenset({"core", "sandbox", "local", "agents"})
 """Provider ids of ClawHive's own tools; those of skills start with `skill_`."""
 
 

@@ -165,7 +165,7 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
     else:
         with _book(settings) as (book, config):
             found = book.resolve(approval, "approve", by=_person(config), **more)
-    _print_answer(found, as_json=options["as_json"])
+    _print_answer(settings, found, as_json=options["as_json"])
 
 
 @command.command(epilog='Example: clawhive approvals deny last --reason "wrong file"')
@@ -184,7 +184,7 @@ def deny(settings: Settings, approval: str, **options: Any) -> None:
         return
     with _book(settings) as (book, config):
         found = book.resolve(approval, "deny", by=_person(config), reason=options["reason"])
-    _print_answer(found, as_json=options["as_json"])
+    _print_answer(settings, found, as_json=options["as_json"])
 
 
 def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]) -> None:
@@ -199,7 +199,7 @@ def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]
     done = _answer_equal(settings, approval, "approve", options["reason"])
     _print_answers(done, options)
     if not options["as_json"]:
-        note(f"go on: clawhive runs resume {short(done[0].run_id)}")
+        _print_next(settings, done[0])
 
 
 def _answer_equal(
@@ -266,7 +266,7 @@ def _approve_edited(
     return run_async(answer())
 
 
-def _print_answer(found: Approval, *, as_json: bool) -> None:
+def _print_answer(settings: Settings, found: Approval, *, as_json: bool) -> None:
     if as_json:
         _print_json([found])
         return
@@ -276,7 +276,16 @@ def _print_answer(found: Approval, *, as_json: bool) -> None:
     _print_grants(found)
     for each in found.grants:
         note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
-    note(f"go on: clawhive runs resume {short(found.run_id)}")
+    _print_next(settings, found)
+
+
+def _print_next(settings: Settings, found: Approval) -> None:
+    """Say how to go on: with the run that a person started, where a sub-agent's call waited."""
+    from clawhive_core.runs.lineage import line_of
+
+    with _book(settings) as (book, _):
+        first = next(iter(line_of(book.log, found.run_id)), (found.run_id, None))[0]
+    note(f"go on: clawhive runs resume {short(first)}")
 
 
 def _print_grants(approval: Approval) -> None:

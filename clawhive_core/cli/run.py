@@ -40,6 +40,7 @@ EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
     help="Tell the model a skill's text at once.",
 )
 @click.option("--agent", metavar="NAME", help="Act as the agent of [agents.NAME].")
+@click.option("--planner", metavar="NAME", help="What decides on the steps of the prompt.")
 @click.option("--grant", "grants", multiple=True, metavar="CAP", help="Give this task a right.")
 @approve_option
 @click.option("--max-tool-rounds", type=click.IntRange(1), help="End the loop after so many.")
@@ -59,6 +60,8 @@ def command(settings: Settings, **options: Any) -> int:
         raise click.UsageError("The PROMPT is empty.")
     if options["task"] is not None and options["active"]:
         raise click.UsageError("--skill is for a PROMPT; a task has its own skill.")
+    if options["task"] is not None and options["planner"] is not None:
+        raise click.UsageError("--planner is for a PROMPT; a task has its own steps.")
     run, printed = run_async(_run(settings, options))
     if options["as_json"]:
         print_json(run)
@@ -83,6 +86,7 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str
     chosen = RunOptions(
         model=options["model"],
         agent=options["agent"],
+        planner=options["planner"],
         grants=options["grants"],
         session=options["session"],
         out=options["out"],
@@ -214,6 +218,7 @@ _REPEATED = {
     "inputs": "--input",
     "model": "--model",
     "agent": "--agent",
+    "planner": "--planner",
     "active": "--skill",
     "max_tool_rounds": "--max-tool-rounds",
     "out": "--out",

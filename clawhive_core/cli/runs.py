@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -267,11 +267,14 @@ def export(settings: Settings, run: str, out: str | None) -> None:
 def _print(run: Mapping[str, Any]) -> None:
     click.echo(f"run      {run['run_id']}  {run['status']}")
     click.echo(f"task     {run['title']}")
+    if run["parent_run_id"] is not None:
+        click.echo(f"parent   {run['parent_run_id']}")
     click.echo(f"started  {run['started_at']}   ended  {run['ended_at'] or '-'}")
     if run["artifacts"]:
         click.echo(f"files    {run['artifacts_dir']}")
     for number, step in enumerate(run["steps"], 1):
         _print_step(number, step)
+    _print_tree(run["children"], 0)
     if run["error"] is not None:
         click.echo(f"error    {run['error']['code']}: {run['error']['message']}")
         if (line := next_line(run["error"])) is not None:
@@ -283,6 +286,15 @@ def _print(run: Mapping[str, Any]) -> None:
     used = run["usage"]
     if used["input_tokens"] is not None:
         note(f"tokens   {used['input_tokens']} in, {used['output_tokens']} out")
+
+
+def _print_tree(children: Sequence[Mapping[str, Any]], depth: int) -> None:
+    """Print the sub-agents of a run, those that they started below them."""
+    for child in children:
+        who = child["principal"].removeprefix("agent:")
+        line = f"{short(child['run_id'])}  {child['status']}  {who}: {child['title']}"
+        click.echo(f"agent    {'  ' * depth}{line}")
+        _print_tree(child["children"], depth + 1)
 
 
 def _print_step(number: int, step: Mapping[str, Any]) -> None:

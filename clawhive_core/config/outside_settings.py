@@ -64,6 +64,14 @@ _MODELS = (
         flag="--model",
     ),
     Setting(
+        "model.planner",
+        "text",
+        "react",
+        "What decides on the steps of a prompt: `react` goes from turn to turn, `llm` plans ahead; "
+        "plugins may add others.",
+        flag="--planner",
+    ),
+    Setting(
         "model.max_tokens",
         "integer",
         8192,
@@ -97,10 +105,31 @@ _AGENTS = (
     Setting("agents.NAME.model", "text", None, "The agent's model.", project="name"),
     Setting("agents.NAME.persona", "text", "", "What the agent's system prompt begins with."),
     Setting(
+        "agents.NAME.description",
+        "text",
+        "",
+        "When to delegate to it; with it the agent is offered to models as the tool `agent.NAME`.",
+    ),
+    Setting(
+        "agents.NAME.form",
+        "text",
+        "full",
+        "What it does as a sub-agent: a loop of its own with tools, or one model call without any.",
+        project="tighten",
+        tighter="later",
+        choices=("full", "call"),
+    ),
+    Setting(
+        "agents.NAME.planner",
+        "text",
+        None,
+        "What decides on its steps; unset: `model.planner`.",
+    ),
+    Setting(
         "agents.NAME.skills",
         "texts",
         None,
-        "The only skills it knows; unset: all.",
+        "The only skills it knows, and whose tools and tasks it may use; unset: all.",
         project="tighten",
         tighter="subset",
     ),

@@ -168,6 +168,19 @@ ERRORS: tuple[Explanation, ...] = (
         "Look at the refusals with `clawhive runs show last`; grant what the task needs.",
     ),
     Explanation(
+        "agent_depth_exceeded",
+        "A sub-agent would work too deep",
+        "An agent may start sub-agents, and these further ones, as deep as its `max_depth` says. "
+        "The bound stops agents that start each other in a circle.",
+        "Do the task without a further sub-agent, or raise `max_depth` under [agents.NAME].",
+    ),
+    Explanation(
+        "too_many_agents",
+        "The task has started as many sub-agents as it may",
+        "Every sub-agent of a task counts, at whatever depth, those that have ended too.",
+        "Ask for less at once, or raise `agents_total` under [limits].",
+    ),
+    Explanation(
         "damaged_body",
         "A stored value is missing or altered",
         "The log refers to a value by its hash, and the database does not hold it or holds "

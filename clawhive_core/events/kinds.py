@@ -60,6 +60,7 @@ _CALL = {
     "grounds": "{skill, places} of its output that the calling skill's further calls may name; only"
     " where its contract says so",
     "asked_input": "the input that was asked for (blob); only where a person edited it",
+    "parent_run_id": "the run that started its run; only where one did",
 }
 
 _KINDS = (
@@ -79,6 +80,9 @@ _KINDS = (
             "tools": "[name, description, parameters] of the tools it was shown (blob)",
             "instructions": "what its system prompt said of skills (blob); older runs lack it",
             "words": "what the user said (blob); only where the task is in other words",
+            "persona": "what its system prompt began with (blob); only where its agent has one",
+            "parent_step_id": "the step that spawned it; only where one did",
+            "delegates": "the agents that rules start with it; only where there are any",
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),

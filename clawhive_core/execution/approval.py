@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from stat import S_ISREG
 from typing import Any, cast
@@ -145,8 +146,12 @@ class Approvals:
         await self.book.log.append(pending.asked(more))
         return self.book.find(approval_id)
 
-    async def settle(self, scope: CallScope) -> None:
+    async def settle(self, scope: CallScope, elsewhere: Sequence[str] = ()) -> None:
         """Have the calls answered for which the tool of a step was parked.
+
+        Args:
+            scope: The call of the tool.
+            elsewhere: Approvals of other runs, for which it was parked too.
 
         Raises:
             NeedHumanApproval: Nobody is here to answer one of them.
@@ -154,8 +159,9 @@ class Approvals:
         if scope.run.approve == "deny":
             return  # each is refused when it is made again
         self.book.expire()
-        for asked in self.book.pending_below(scope.run.run_id, f"{scope.step_id}{NESTED}"):
-            approval = self.book.find(asked.approval_id)  # one answer may have followed another
+        asked = self.book.pending_below(scope.run.run_id, f"{scope.step_id}{NESTED}")
+        for approval_id in (*(each.approval_id for each in asked), *elsewhere):
+            approval = self.book.find(approval_id)  # one answer may have followed another
             if approval.state == "pending":
                 await self._wait(approval, scope.run)
 

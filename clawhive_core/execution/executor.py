@@ -245,7 +245,7 @@ class Executor:
         scope, approvals = parked.pending.scope, self._wiring.approvals
         if scope.parent_invocation_id is not None or approvals is None:
             raise parked.asked
-        await approvals.settle(scope)
+        await approvals.settle(scope, parked.asked.data.get("approvals", ()))
         return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
 
     async def _invoke(self, pending: PendingCall) -> Outcome | Parked:

@@ -177,6 +177,7 @@ class PendingCall:
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
         }
+        facts.update(scope.run.above)
         if self.asked_input is not None:
             facts["asked_input"] = Blob(self.asked_input)
         if (lent := self._lent()) is not None:

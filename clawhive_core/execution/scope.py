@@ -106,6 +106,8 @@ class RunScope:
     """What its calls may take destinations from; it grows with each result."""
     allow: AllowList | None = None
     """The tools of the agent that runs it; None for all."""
+    parent_run_id: str | None = None
+    """The run that started it."""
     revocations: Callable[[Rules], None] = lambda _: None
     """Takes out of the rules what was revoked elsewhere."""
 
@@ -114,6 +116,11 @@ class RunScope:
         self.revocations(self.rules)
         if self.rules.may_expire:
             self.rules.expire(now())
+
+    @property
+    def above(self) -> Mapping[str, str]:
+        """The run that started it, as each of its calls names it in the log."""
+        return {} if self.parent_run_id is None else {"parent_run_id": self.parent_run_id}
 
     @property
     def variables(self) -> dict[str, str]:

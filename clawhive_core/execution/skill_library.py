@@ -8,8 +8,8 @@ configuration directory, where no tool can write.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePath
 
@@ -66,6 +66,12 @@ class SkillLibrary:
     skills: Callable[[], SkillSet]
     user_dir: Path
     """The user's own directory, which holds the list of trusted skills."""
+
+    def only(self, ids: Collection[str] | None) -> SkillLibrary:
+        """Return the library of the skills with these ids, None for all."""
+        if ids is None:
+            return self
+        return replace(self, skills=lambda: self.skills().only(ids))
 
     def may_read(self, skill: Skill) -> bool:
         """Whether somebody vouches for the files of a skill, as they were when it was loaded."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
 from clawhive_core.execution.core_tools import PROVIDER_ID, CoreTool
 from clawhive_core.execution.skill_library import SkillLibrary, SkillPage
+from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 
@@ -59,13 +60,20 @@ SKILL_OPEN = ToolMeta(
 )
 
 
-def skill_open(library: SkillLibrary) -> CoreTool:
-    """Return the tool over a library of skills."""
+def skill_open(
+    library: SkillLibrary, known: Callable[[Principal], Collection[str] | None] = lambda _: None
+) -> CoreTool:
+    """Return the tool over a library of skills.
+
+    Args:
+        library: The skills.
+        known: The ids of the only ones that a principal knows, None for all.
+    """
 
     async def run(input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
         from anyio import to_thread
 
-        work = partial(library.open, input["name"], input.get("path"))
+        work = partial(library.only(known(ctx.principal)).open, input["name"], input.get("path"))
         page = await to_thread.run_sync(work, abandon_on_cancel=True)
         return ToolResult(ctx.tool_call_id, _as_text(page), structured=_as_json(page))
 

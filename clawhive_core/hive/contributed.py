@@ -13,6 +13,7 @@ from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.failed_adapter import FailedAdapter
+from clawhive_core.runs.llm_planner import LlmPlanner
 from clawhive_core.runs.procedure import ProcedurePlanner
 
 
@@ -38,8 +39,8 @@ class Contributed:
         return self._checks
 
     def planners(self) -> dict[str, Planner]:
-        """Return the planners by name; nobody replaces the procedure planner."""
-        own: list[Planner] = [ProcedurePlanner()]
+        """Return the planners by name; nobody replaces ClawHive's own."""
+        own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")
         return {planner.name: planner for planner in (*found, *own)}
 

@@ -16,30 +16,27 @@ from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
-from clawhive_core.catalog.store import RESERVED, CatalogStore
+from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import RunError, UsageError
+from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
-from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
-from clawhive_core.execution.handlers import skill_providers
-from clawhive_core.execution.sandbox import SandboxProvider
 from clawhive_core.execution.skill_library import SkillLibrary
-from clawhive_core.execution.skill_open import skill_open
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
-from clawhive_core.hive.boxes import handler_boxes, sandbox_broker
+from clawhive_core.hive.agents import agent_provider
+from clawhive_core.hive.assembly import offer_skills, own_providers
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
-from clawhive_core.hive.project_log import approval_book, checkpoint, follow
+from clawhive_core.hive.project_log import approval_book, follow
 from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
+from clawhive_core.hive.running import Running
+from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -51,14 +48,14 @@ from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.considering import Situation
+from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.ownership import beside, owned, recover
-from clawhive_core.runs.replay import Record, ReplayReport
+from clawhive_core.runs.orchestrator import Orchestrator
+from clawhive_core.runs.ownership import beside, recover
+from clawhive_core.runs.replay import ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
-from clawhive_core.runs.resume import Live, require_task, resume
+from clawhive_core.runs.resume import Live
 from clawhive_core.runs.session import Session
-from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
@@ -110,7 +107,19 @@ class Hive:
             log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
         )
         self.executor = Executor(self._wiring(), executor_limits(config))
-        self._orchestrator = Orchestrator(self.executor, self.models, log, contributed.planners())
+        self._orchestrator = Orchestrator(
+            self.executor,
+            self.models,
+            log,
+            contributed.planners(),
+            used_below=partial(used_below, log),
+        )
+        live = Live(log, self.executor, self.models, self.catalog, self.approvals)
+        requests, note = (lambda: self._requests), self.notes.append
+        self._running = Running(
+            live, self.executor, self._orchestrator, requests, config.user_dir, note
+        )
+        self._spawner = Spawner(self._running)
 
     @classmethod
     def open(
@@ -187,13 +196,37 @@ class Hive:
             raise UsageError("give a prompt or a task type", fix='hive.run("...") or task="..."')
         if prompt is not None:
             request = self._requests.prompt(prompt, chosen)
-            self.models.adapter(request.model or "")
         else:
             request = self._requests.task(str(task), input or {}, chosen)
+        self._running.check(request)
         chosen.on_start(request)
-        async with self._owned(request):
-            await self._orchestrator.run(request)
+        await self._running.run(request)
         return run_json(self.log, request.scope.run_id)
+
+    async def spawn(
+        self,
+        task: str,
+        agent: str,
+        *,
+        parent: Session | None = None,
+        options: RunOptions | None = None,
+    ) -> SubAgent:
+        """Start a sub-agent beside this program; return its handle.
+
+        Args:
+            task: What it is to do.
+            agent: Its name, of `[agents.NAME]`.
+            parent: The session that starts it, whose rights bound its own; it needs
+                `agent.spawn:NAME`. Without one the agent is the first of its trace.
+            options: How to run it, where it has no parent.
+
+        Raises:
+            UsageError: There is no such agent.
+            UnknownModel: It has no model.
+        """
+        if parent is not None:
+            return self._spawner.of_session(task, agent, parent)
+        return self._spawner.top(task, replace(options or RunOptions(), agent=agent))
 
     async def call(
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
@@ -214,16 +247,8 @@ class Hive:
             chosen = replace(chosen, approve="deny")  # nothing could go on with a caller's own code
         title = chosen.title or f"session of {who}"
         request = self._requests.assemble(Task(new_id("task")), chosen, who, title=title)
-        result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
-        async with self._owned(request):
-            await self._orchestrator.start(request)
-            session = Session(self.executor, request)
-            try:
-                yield session
-                result = session.result()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self._orchestrator.end(request, result)
+        async with self._running.session(request, self._spawner.stop) as session:
+            yield session
 
     def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
         """Check the skills below paths, or all that are found, as `clawhive skills check` does.
@@ -273,7 +298,7 @@ class Hive:
             UnknownId: No such run.
         """
         today = replace(self._orchestrator, planners=self._contributed.planners())
-        parts = (self.log, self.catalog, self.executor, self._requests, today, self._owned)
+        parts = (self.log, self.catalog, self.executor, self._requests, today, self._running.owned)
         return await replayed(Replayer(*parts), run, mode, options)
 
     async def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
@@ -293,11 +318,7 @@ class Hive:
         """
         chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
-        request = self._requests.resumed(Record.load(self.log, run_id), chosen)
-        require_task(request)
-        live = Live(self.log, self.executor, self.models, self.catalog, self.approvals)
-        async with self._owned(request):
-            await resume(live, self._orchestrator, request)
+        await self._running.resume(run_id, chosen)
         return run_json(self.log, run_id)
 
     async def edited(
@@ -313,31 +334,12 @@ class Hive:
             InvalidInput: The arguments fail the tool's schema, or name nothing usable.
             RunError: `already_resolved`, `tool_changed` or `denied`.
         """
-        found = self.approvals.find(approval)
-        await self.log.flush()
-        options = RunOptions(command="clawhive runs resume", approve="deny")
-        request = self._requests.resumed(Record.load(self.log, found.run_id), options)
-        editing = Editing(self.executor, self.catalog, self.approvals)
-        return await editing.check(found, input, request.scope, before)
+        return await self._running.edited(approval, input, before)
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come."""
         async for stored in follow(self.log, since):
             yield stored
-
-    @asynccontextmanager
-    async def _owned(self, request: RunRequest) -> AsyncGenerator[None]:
-        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
-        run_id = request.scope.run_id
-        try:
-            async with owned(self.log, run_id):
-                yield
-        except RunError as error:
-            if error.code != "cancelled" or request.is_session:
-                raise
-        finally:
-            if (problem := checkpoint(self.log, self.config.user_dir, run_id)) is not None:
-                self.notes.append(problem)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
@@ -351,15 +353,15 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        broker = sandbox_broker(self.config, self._engines)
+        add, config = self.catalog.add, self.config
         await self.catalog.add_foreign(*self.plugins.providers())
-        await self.catalog.add(SandboxProvider(broker))
-        core = (*own_values.TOOLS, *artifacts.TOOLS, skill_open(self._library))
-        await self.catalog.add(CoreProvider(core))
+        await add(*own_providers(config, self._engines, self._library))
+        await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
         self._hold_skills()
-        await self._add_skills()
-        await self.catalog.add(*task_providers(self.skills, self.catalog))
+        self.notes += await offer_skills(
+            config, self._engines, self.skills, self.catalog, self.plugins
+        )
 
     def _engines(self) -> Sequence[SandboxEngine]:
         return self._contributed.values("clawhive_sandboxes")
@@ -371,17 +373,9 @@ class Hive:
         self._requests = replace(self._requests, left_out=found.left_out)
         self.notes += found.notes
 
-    async def _add_skills(self) -> None:
-        """Add the exported tools of skills; none takes the name of what is there."""
-        names = {name.partition(".")[0] for name in self.catalog.current.tools}
-        taken = RESERVED | names | {record.id for record in self.plugins.records()}
-        boxes = handler_boxes(self.config, self._engines)
-        providers, notes = skill_providers(self.skills, boxes, taken)
-        self.notes += notes
-        await self.catalog.add(*providers)
-
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
+            await self._spawner.stop()
             await self.catalog.close_providers()
             await self._contributed.close()
             await self._sinks.close()

@@ -9,6 +9,7 @@ from clawhive_core.execution import artifacts, own_values
 from clawhive_core.execution.sandbox_tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
 from clawhive_core.execution.skill_open import SKILL_OPEN
 from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.runs.agents import agents_of
 from clawhive_core.skills.required import KnownTools
 
 CORE = (
@@ -28,5 +29,6 @@ def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:
     metas = [meta for meta in plugins.manifest_tools() if problem_of_tool(meta) is None]
     names = {name for meta in (*CORE, *metas) for name in (meta.name, *meta.aliases)}
     names |= {str(table.get("name")) for table in config.get("tools")}
+    names |= {each.tool for each in agents_of(config)}
     names |= {alias for alias, name in config.get("tools.alias").items() if name in names}
     return KnownTools(frozenset(names), complete=not plugins.has_unlisted_tools())

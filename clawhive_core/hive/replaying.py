@@ -78,7 +78,8 @@ def _anew(
         request = parts.requests.task(str(task.task_type), task.input, chosen)
     else:
         agent = recorded.principal.name if recorded.principal.kind == "agent" else None
-        chosen = replace(chosen, model=chosen.model or recorded.model, agent=agent)
+        planner = chosen.planner or recorded.planner
+        chosen = replace(chosen, model=chosen.model or recorded.model, agent=agent, planner=planner)
         request = parts.requests.prompt(task.prompt, chosen)
         request = replace(request, before=recorded.before, continues=recorded.continues)
     title = f"replay ({mode}) of {recorded.title}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clawhive_core.execution.door import Outcome
     from clawhive_core.hive.hive import Hive
     from clawhive_core.hive.replaying import ReplayMode
+    from clawhive_core.hive.spawned import SubAgent
     from clawhive_core.model.events import StoredEvent
     from clawhive_core.policy.answers import Edited
     from clawhive_core.policy.approvals import ApprovalBook
@@ -177,6 +178,11 @@ class SyncSession:
     _loop: _Loop
 
     @property
+    def inner(self) -> Session:
+        """The session itself."""
+        return self._session
+
+    @property
     def run_id(self) -> str:
         """The run that records the session's calls."""
         return self._session.run_id
@@ -193,6 +199,31 @@ class SyncSession:
     def invoke(self, name: str, input: Mapping[str, Any]) -> Outcome:
         """Call a tool and return the whole result or refusal."""
         return self._loop.do(self._session.invoke, name, input)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSubAgent:
+    """A sub-agent at work, whose methods block; see `Hive.spawn`."""
+
+    _agent: SubAgent
+    _loop: _Loop
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, or waits for a person."""
+        return self._agent.done
+
+    def result(self) -> dict[str, Any]:
+        """Return its run as the JSON object of `run/1`, once it has ended or waits for a person."""
+        return self._loop.do(self._agent.result)
+
+    def cancel(self) -> None:
+        """End it, with all that it started, and return once that is recorded."""
+        self._loop.do(self._agent.cancel)
+
+    def merge(self) -> Any:
+        """Return its output, once it has ended well."""
+        return self._loop.do(self._agent.merge)
 
 
 class SyncHive:
@@ -246,6 +277,19 @@ class SyncHive:
         """Run a prompt with a model, or a task type by name, to its end; see `Hive.run`."""
         work = partial(self._hive.run, prompt, task=task, input=input, options=options, **more)
         return self._loop.do(work)
+
+    def spawn(
+        self,
+        task: str,
+        agent: str,
+        *,
+        parent: SyncSession | None = None,
+        options: RunOptions | None = None,
+    ) -> SyncSubAgent:
+        """Start a sub-agent beside this program; return its handle; see `Hive.spawn`."""
+        above = None if parent is None else parent.inner
+        work = partial(self._hive.spawn, task, agent, parent=above, options=options)
+        return SyncSubAgent(self._loop.do(work), self._loop)
 
     def call(
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None

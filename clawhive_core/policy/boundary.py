@@ -61,6 +61,14 @@ def attenuate(
             yield from _cut(replace(grant, capability=face.text, delegate=None), face, patterns)
 
 
+def handed_on(grants: Iterable[CapabilityGrant]) -> Iterator[CapabilityGrant]:
+    """Yield what a child gets of its parent's grants where it asks for all; the ids stay."""
+    for grant in grants:
+        face = delegate_of(grant)
+        if face is not None:
+            yield on_terms(replace(grant, delegate=None), face)
+
+
 def delegate_of(grant: CapabilityGrant) -> Capability | None:
     """Return what children may get of a grant: what it says, within its use; None for nothing."""
     use = parse(grant.capability)

@@ -84,6 +84,7 @@ class Grounds:
         self._taint: dict[tuple[str, tuple[str, ...]], _Taint] = {}
         self._taint_room = MAX_TAINT
         self._unread: list[tuple[Seen, tuple[str, ...], ToolResult]] = []
+        self._above: Grounds | None = None
         for each in words:
             self.say(each)
 
@@ -93,6 +94,19 @@ class Grounds:
             if text not in self._texts and len(text) <= self._room:
                 self._texts[text] = source
                 self._room -= len(text)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The texts that the user said."""
+        return tuple(text for text, source in self._texts.items() if source == WORDS)
+
+    def below(self, above: Grounds) -> Grounds:
+        """Let what taints another run's destinations taint these: that run writes this one's task.
+
+        What grounds them there grounds nothing here.
+        """
+        self._above = above
+        return self
 
     def learn(
         self,
@@ -169,12 +183,12 @@ class Grounds:
     def is_full(self) -> bool:
         """Whether untrusted outputs were more than is kept, so that any value may be theirs."""
         self._read()
-        return self._taint_room < 0
+        return self._taint_room < 0 or (self._above is not None and self._above.is_full)
 
     def seen(self, kind: SinkKind, value: str) -> Seen | None:
         """Return the untrusted output that named a value first, of those that are kept."""
         self._read()
-        return next((each.seen for each in self._naming(kind, value)), None)
+        return next((each.seen for each in self.naming(kind, value)), None)
 
     def is_named(self, kind: SinkKind, value: str) -> bool:
         """Whether each untrusted output that names a value is one that the user asked for by name.
@@ -184,12 +198,17 @@ class Grounds:
         """
         if self.is_full:
             return False
-        found = self._naming(kind, value)
+        found = self.naming(kind, value)
         return all(each.named and all(map(self._is_said, each.named)) for each in found)
 
-    def _naming(self, kind: SinkKind, value: str) -> Iterator[_Taint]:
-        taint = self._taint.values()
-        return (each for each in taint if may_name(kind, value, each.text, each.bare))
+    def naming(self, kind: SinkKind, value: str) -> Iterator[_Taint]:
+        """Yield the untrusted outputs that name a value, here and above."""
+        self._read()
+        for each in self._taint.values():
+            if may_name(kind, value, each.text, each.bare):
+                yield each
+        if self._above is not None:
+            yield from self._above.naming(kind, value)
 
     def _is_said(self, asked: str) -> bool:
         return any(occurs("recipient", asked, text) for text in self._texts)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, Task
 from clawhive_core.model.tools import ToolDef
 
@@ -22,10 +22,24 @@ class PlanContext:
     complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
     failed: Mapping[str, str]
     """On re-planning: failed step names and their error codes."""
+    results: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """On re-planning: the outputs of the steps that succeeded; they are kept, by their names."""
+    earlier: tuple[Plan, ...] = ()
+    """On re-planning: the plans so far, as they were answered."""
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before the task."""
+    model: str | None = None
+    """The task's model, `PROVIDER:NAME`, for `complete`; None where the task has none."""
+    instructions: str = ""
+    """What the task's agent is told at the beginning: its persona, the skills."""
 
 
 class Planner(Protocol):
-    """Decomposes a task; asked again when a step failed and `replans` is true."""
+    """Decomposes a task; asked again, twice at most, when a step failed and `replans` is true.
+
+    The answer to a prompt is the plan's `output`; where the plan has none, the task's model writes
+    it from what the steps came to.
+    """
 
     @property
     def name(self) -> str:

@@ -48,6 +48,9 @@ class Budget:
     above: Budget | None = None
     """The account of the run that started this one."""
     used: Usage = field(default_factory=Usage)
+    """What the run itself used."""
+    drawn: Usage = field(default_factory=Usage)
+    """What the runs below it used."""
     clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
 
@@ -56,24 +59,31 @@ class Budget:
         self.began = self.clock()
 
     def charge(self, usage: Usage) -> None:
-        """Count a model call here and in every account above."""
+        """Count a model call of the run, here and against every account above."""
         self.used = self.used + usage
         if self.above is not None:
-            self.above.charge(usage)
+            self.above.draw(usage)
+
+    def draw(self, usage: Usage) -> None:
+        """Count what a run below used, here and against every account above."""
+        self.drawn = self.drawn + usage
+        if self.above is not None:
+            self.above.draw(usage)
 
     def left(self) -> BudgetLimits:
         """Return what may still be used, here and above; never less than zero."""
         here = BudgetLimits(
             _less(self.limits.tokens, self.tokens),
-            _less(self.limits.cost, self.used.cost or 0),
+            _less(self.limits.cost, (self.used + self.drawn).cost or 0),
             _less(self.limits.seconds, self.clock() - self.began),
         )
         return here if self.above is None else here.within(self.above.left())
 
     @property
     def tokens(self) -> int:
-        """The tokens that were used."""
-        return (self.used.input_tokens or 0) + (self.used.output_tokens or 0)
+        """The tokens that were used, here and below."""
+        used = self.used + self.drawn
+        return (used.input_tokens or 0) + (used.output_tokens or 0)
 
     def check(self) -> float | None:
         """Return the seconds that are left, None where nothing bounds them.

@@ -54,6 +54,8 @@ class LoopSettings:
     system: str = SYSTEM
     instructions: str = ""
     """What the system prompt says further: the skills."""
+    persona: str = ""
+    """What the system prompt begins with."""
     polling: frozenset[str] = frozenset()
     """Tools that may well answer the same call differently."""
     max_tokens: int = 8192
@@ -64,7 +66,8 @@ class LoopSettings:
     @property
     def whole_system(self) -> str:
         """The system prompt as it is sent."""
-        return f"{self.system}\n\n{self.instructions}" if self.instructions else self.system
+        parts = (self.persona, self.system, self.instructions)
+        return "\n\n".join(part for part in parts if part)
 
 
 @dataclass(slots=True)

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import anyio
 
-from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError
+from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
+from clawhive_core.events.log import Within
 from clawhive_core.execution.door import Door
-from clawhive_core.execution.scope import RunScope
+from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse, Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
-from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults, Compaction
+from clawhive_core.runs.delegation import DelegatePlanner, Delegation
 from clawhive_core.runs.elevation import Declared
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.ownership import Owner, claim, release, take_up
-from clawhive_core.runs.steps import PlanRunner, check_plan
+from clawhive_core.runs.ownership import Owner, admit, claim, release, take_up
+from clawhive_core.runs.planning import Planning, report
+from clawhive_core.runs.procedure import ProcedurePlanner
+
+REACT = "react"
+"""The planner of prompts that plans nothing: the loop goes from turn to turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,38 @@ class RunRequest:
     """What the user said, where the task is not in the user's own words."""
     grounds: SkillGrounds | None = None
     """What the skill of its task reads on from."""
+    persona: str = ""
+    """What the loop's system prompt begins with."""
+    parent_step_id: str | None = None
+    """The step of the parent that started it."""
+    delegates: tuple[str, ...] = ()
+    """The agents that rules start with it."""
+    most_agents: int = 0
+    """How many sub-agents its task may start in all, where it is one."""
+
+    @property
+    def takes(self) -> Within:
+        """The part of its start's transaction that takes it."""
+        run = self.scope
+        if self.parent_run_id is None:
+            return claim(run.run_id, Owner.me())
+        return admit(run.run_id, Owner.me(), run.trace_id, self.most_agents)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """What its start records only where there is any."""
+        facts: dict[str, Any] = {}
+        if self.replays is not None:
+            facts["replays"] = self.replays
+        if self.words is not None:
+            facts["words"] = Blob(list(self.words))
+        if self.persona:
+            facts["persona"] = Blob(self.persona)
+        if self.parent_step_id is not None:
+            facts["parent_step_id"] = self.parent_step_id
+        if self.delegates:
+            facts["delegates"] = list(self.delegates)
+        return facts
 
     @property
     def is_session(self) -> bool:
@@ -95,6 +134,8 @@ class Orchestrator:
     planners: Mapping[str, Planner]
     compaction: Compaction | None = None
     """What keeps long conversations short; clearing old results where it is not set."""
+    used_below: Callable[[str], Usage] = lambda _: Usage()
+    """What the runs that a run started used."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.
@@ -120,7 +161,9 @@ class Orchestrator:
 
     async def go_on(self, request: RunRequest) -> RunResult:
         """Execute a run that was started or taken up, and record how it ended or why it stops."""
-        self.models.allot(request.scope.run_id, request.budget, request.parent_run_id)
+        run_id = request.scope.run_id
+        account = self.models.allot(run_id, request.budget, request.parent_run_id)
+        account.draw(self.used_below(run_id))
         try:
             result = await self._execute(request)
         except NeedHumanApproval:
@@ -159,8 +202,7 @@ class Orchestrator:
                 [[each.name, each.description, each.parameters] for each in request.tools]
             ),
             "instructions": Blob(request.instructions),
-            **({} if request.replays is None else {"replays": request.replays}),
-            **({} if request.words is None else {"words": Blob(list(request.words))}),
+            **request.rest,
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
         }
         events = [self._event(request, "run.start", body, "running")]
@@ -175,36 +217,54 @@ class Orchestrator:
                     principal=str(request.principal),
                 )
             )
-        await self.journal.append(*events, within=claim(run.run_id, Owner.me()))
+        await self.journal.append(*events, within=request.takes)
+
+    def planner(self, request: RunRequest) -> Planner | None:
+        """Return what plans a run, None where its loop goes from turn to turn.
+
+        Raises:
+            UsageError: `cannot_plan`: no planner has that name.
+        """
+        if request.delegates and request.task.prompt is None:
+            return DelegatePlanner(request.delegates)
+        # Runs of before there were others say `procedure` where they mean the loop.
+        if request.task.prompt is not None and request.planner in {REACT, ProcedurePlanner.name}:
+            return None
+        found = self.planners.get(request.planner)
+        if found is None:
+            known = ", ".join(sorted({*self.planners, REACT}))
+            raise UsageError(
+                f"no planner is called `{request.planner}`",
+                code="cannot_plan",
+                place="--planner",
+                fix=f"there are: {known}",
+            )
+        return found
 
     async def _execute(self, request: RunRequest) -> RunResult:
-        if request.task.prompt is not None:
-            return await self._answer(request, request.task.prompt)
-        planner = self.planners.get(request.planner)
-        if planner is None:
-            raise RunError(f"no planner is called `{request.planner}`", code="cannot_plan")
-        plan = await planner.plan(request.task, self._plan_context(request))
-        check_plan(plan)
-        await self.journal.append(
-            self._event(request, "plan.made", {"plan": plan.to_dict()}, "succeeded")
-        )
-        runner = PlanRunner(
-            self.door,
-            self.journal,
-            request.scope,
-            request.principal,
-            request.task,
-            plan,
-            request.declared,
-            grounds=request.grounds,
-        )
-        await runner.execute()
+        planner, prompt = self.planner(request), request.task.prompt
+        if prompt is not None and request.delegates:
+            prompt = await Delegation(self.door, self.journal, request).merged_into(prompt)
+        if planner is not None:
+            return await self._planned(request, planner, prompt)
+        return await self._answer(request, prompt or "")
+
+    async def _planned(
+        self, request: RunRequest, planner: Planner, prompt: str | None
+    ) -> RunResult:
+        """Run a planner's plans; the answer to a prompt is what the last one says, or a model."""
+        task = request.task if prompt is None else replace(request.task, prompt=prompt)
+        planning = Planning(self.door, self.journal, request, task, self._completing(request))
+        runner = await planning.execute(planner)
         if runner.waits:
             return RunResult("waiting_approval")
-        error = runner.first_error()
-        return RunResult(
-            "succeeded" if error is None else "failed", runner.output(), error, runner.artifacts()
-        )
+        error, output = runner.first_error(), runner.output()
+        artifacts = runner.artifacts()
+        if prompt is not None and runner.plan.output is None and request.model is not None:
+            asking = replace(request, tools=(), max_tool_rounds=0, before=planning.before())
+            answered = await self._answer(asking, report(runner))
+            output, error = answered.output, error or answered.error
+        return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
         settings = LoopSettings(
@@ -213,6 +273,7 @@ class Orchestrator:
             request.catalog_revision,
             request.max_tool_rounds,
             instructions=request.instructions,
+            persona=request.persona,
             polling=request.polling,
             max_tokens=request.max_tokens,
             before=request.before,
@@ -234,14 +295,10 @@ class Orchestrator:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
         return RunResult("succeeded", text, artifacts=loop.artifacts)
 
-    def _plan_context(self, request: RunRequest) -> PlanContext:
-        async def complete(question: LlmRequest) -> LlmResponse:
-            from clawhive_core.execution.scope import CallScope
-
-            scope = CallScope(request.scope, request.principal, f"{request.scope.run_id}/.plan")
-            return await self.models.complete(question, scope)
-
-        return PlanContext(request.tools, request.task_type, complete, {})
+    def _completing(self, request: RunRequest) -> Callable[[LlmRequest], Awaitable[LlmResponse]]:
+        run = request.scope
+        scope = CallScope(run, request.principal, f"{run.run_id}/.plan")
+        return partial(self.models.complete, scope=scope)
 
     async def end(self, request: RunRequest, result: RunResult) -> None:
         """Record how a run ended, or that it waits for a person, and give it up."""
@@ -254,13 +311,16 @@ class Orchestrator:
             "output": Blob(output),
             "output_preview": "" if output is None else preview(text),
             "error": result.error,
-            "usage": self.models.used(request.scope.run_id).to_dict(),
+            "usage": self._used(request.scope.run_id).to_dict(),
             "artifacts": [artifact.to_dict() for artifact in result.artifacts],
         }
         await self.journal.append(
             self._event(request, "run.end", body, result.status),
             within=release(request.scope.run_id),
         )
+
+    def _used(self, run_id: str) -> Usage:
+        return self.models.used(run_id) + self.used_below(run_id)
 
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id

@@ -19,6 +19,8 @@ from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import Usage
+from clawhive_core.model.runs import ENDED
+from clawhive_core.runs.lineage import children_of
 from clawhive_core.storage.faults import storage_error
 
 HEARTBEAT_SECONDS = 5.0
@@ -127,6 +129,34 @@ def claim(run_id: str, owner: Owner) -> Within:
         )
 
     return take
+
+
+def admit(run_id: str, owner: Owner, trace_id: str, most: int) -> Within:
+    """Return the part of a transaction that takes a new sub-agent's run.
+
+    Args:
+        run_id: The run.
+        owner: Who runs it.
+        trace_id: What it has in common with every run of its task.
+        most: How many sub-agents the task may start in all.
+
+    Raises:
+        RunError: (when it runs) `too_many_agents`: the task started as many.
+    """
+    take = claim(run_id, owner)
+
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        sql = "SELECT count(*) FROM runs WHERE trace_id = ? AND parent_run_id IS NOT NULL"
+        if connection.execute(sql, (trace_id,)).fetchone()[0] >= most:
+            raise RunError(
+                f"the task has started {most} sub-agents, which is the most it may",
+                code="too_many_agents",
+                fix="do the rest without one; the user may raise `agents_total` under [limits]",
+            )
+        take(connection)
+
+    return check
 
 
 def take_up(run_id: str, owner: Owner) -> Within:
@@ -255,7 +285,19 @@ def cancel(log: EventLog, run_id: str) -> bool:
     if found[0]:
         return True
     _end_cancelled(log, run_id)
+    cancel_below(log, run_id)
     return False
+
+
+def cancel_below(log: EventLog, run_id: str) -> None:
+    """Cancel the runs that a run started and that have not ended, once it has ended itself."""
+    rows = log.read("SELECT status FROM runs WHERE run_id = ?", (run_id,))
+    if not rows or rows[0][0] not in ENDED:
+        return
+    for child in children_of(log, run_id):
+        if child.status not in ENDED:
+            with suppress(RunError):  # it ended meanwhile
+                cancel(log, child.run_id)
 
 
 def _end_cancelled(log: EventLog, run_id: str) -> None:

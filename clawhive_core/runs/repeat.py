@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from clawhive_core.errors import NotReplayable
 from clawhive_core.model.events import Event
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.compaction import Compaction
+from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.replay import (
     Diverged,
@@ -36,7 +38,12 @@ async def repeat(
             f"run {run_id} is a session's calls: nothing planned them", place=run_id
         )
     again = Orchestrator(
-        RecordedDoor(record), RecordedModels(record), RecordedJournal(record), planners, compaction
+        RecordedDoor(record),
+        RecordedModels(record),
+        RecordedJournal(record),
+        planners,
+        compaction,
+        partial(used_below, record.log),
     )
     try:
         await again.run(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
+from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution.scope import CORE, ApproveMode, Ask, RunScope, Signal
+from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.execution.scope import CORE, RunScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -24,16 +25,21 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.policy.boundary import within
 from clawhive_core.policy.grants import GrantBook, derived
+from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
-from clawhive_core.runs.agents import agent_of, allow_list, budget_limits
+from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
+from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.elevation import Declared, stated_by
+from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
+from clawhive_core.runs.lineage import line_of
+from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
@@ -42,38 +48,6 @@ from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
 STUB = "stub"
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What a run is started with, beside its task."""
-
-    model: str | None = None
-    grants: Sequence[str] = ()
-    """Capabilities that the user gives this task, as `--grant` does."""
-    session: str | None = None
-    out: Path | None = None
-    """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
-    max_tool_rounds: int | None = None
-    command: str = "clawhive run"
-    """The command line that refusals extend by `--grant`."""
-    title: str = ""
-    """What a session is called in listings."""
-    on_start: Callable[[RunRequest], None] = lambda _: None
-    on_signal: Callable[[Signal], None] = lambda _: None
-    stream: bool = False
-    """Whether `on_signal` gets a model's answer piece by piece."""
-    approve: ApproveMode = "park"
-    """What happens with a call that a person must answer."""
-    skills: Sequence[str] = ()
-    """Skills whose text a prompt's model is told from the start."""
-    agent: str | None = None
-    """The agent of `[agents.NAME]` that acts; the default one otherwise."""
-    words: Sequence[str] | None = None
-    """What the user said, where the prompt or the task's input is somebody else's: for a sub-agent,
-    or for a session of an agent. Destinations that occur in it are not asked about."""
-    ask: Ask | None = None
-    """Who asks the person, where `approve` is `ask`; without it the run parks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +70,54 @@ class RequestMaker:
             UnknownModel: No model is named, by option or configuration.
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
-        model = options.model or self.config.get("model.default")
-        if not model:
+        principal = agent_of(self.config, options.agent)
+        agent = Agent.read(self.config, principal)
+        continues = None if options.session is None else last_run(self.log, options.session)
+        return self.assemble(
+            Task(new_id("task"), prompt=text),
+            options,
+            principal,
+            before=messages_of(self.log, continues),
+            continues=continues,
+            title=preview(text, 80),
+            delegates=started_by_words(startable(self.config, self.catalog, principal), text),
+            **self.answering(agent, allow_list(self.config, principal), options),
+        )
+
+    def answering(
+        self, agent: Agent, allow: AllowList | None, options: RunOptions, model: str | None = None
+    ) -> dict[str, Any]:
+        """Return what an agent answers a prompt with, as fields of a request.
+
+        Args:
+            agent: The agent.
+            allow: The tools that it sees.
+            options: What the user chose.
+            model: What answers where neither the user nor the agent names a model.
+
+        Raises:
+            UnknownModel: No model is named.
+            UsageError: A skill that is to be active is unknown, not loaded or not trusted.
+        """
+        chosen = options.model or agent.model or model or self.config.get("model.default")
+        if not chosen:
             raise UnknownModel(
                 "no model is chosen for this prompt",
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        agent = agent_of(self.config, options.agent)
-        tools = self.offered_tools(agent)
-        continues = None if options.session is None else last_run(self.log, options.session)
-        return self.assemble(
-            Task(new_id("task"), prompt=text),
-            options,
-            agent,
-            title=preview(text, 80),
-            model=model,
-            tools=tools,
-            polling=self._polling(tools),
-            max_tokens=self.config.get("model.max_tokens"),
-            compact_at_tokens=self.config.get("loop.compact_at_tokens"),
-            before=messages_of(self.log, continues),
-            continues=continues,
-            instructions=skill_prompt(self.library, options.skills, (tool.name for tool in tools)),
-        )
+        tools = self.offered_tools(allow) if agent.form == "full" else ()
+        names, library = (tool.name for tool in tools), self.library.only(agent.skills)
+        return {
+            "model": chosen,
+            "tools": tools,
+            "polling": self._polling(tools),
+            "max_tokens": self.config.get("model.max_tokens"),
+            "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
+            "persona": agent.persona,
+            "planner": options.planner or agent.planner or self.config.get("model.planner"),
+            "instructions": skill_prompt(library, options.skills, names) if tools else "",
+        }
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
         """Return the request of a task type by name.
@@ -129,14 +127,18 @@ class RequestMaker:
             UsageError: `skill_disabled`, where a skill that is switched off has it.
             InvalidInput: The input fails the type's schema.
         """
-        full_name, skill, task_type = find_task_type(self.skills, name, self.left_out)
+        principal = agent_of(self.config, options.agent)
+        known = Agent.read(self.config, principal).skills
+        skills = [each for each in self.skills if known is None or each.id in known]
+        full_name, skill, task_type = find_task_type(skills, name, self.left_out)
         task = make_task(full_name, task_type, given)
         return self.assemble(
             task,
             options,
-            agent_of(self.config, options.agent),
+            principal,
             skill=self._declared(skill, task_type),
             title=full_name,
+            delegates=started_by_type(startable(self.config, self.catalog, principal), full_name),
             task_type=task_type.to_dict(),
             grounds=skill_grounds(skill),
         )
@@ -178,7 +180,7 @@ class RequestMaker:
             **more: Further fields of the request.
         """
         run_id = new_id("run")
-        artifacts = self._artifacts(options, run_id)
+        artifacts = run_folder(self.config, options.out, run_id)
         session = options.session or new_id("conv")
         target = Target(task.task_id, str(principal), self._variables(artifacts))
         given = derived(self._counting(session, principal), task.task_id, str(principal))
@@ -193,7 +195,7 @@ class RequestMaker:
             user_id=self.config.get("user.id"),
             root=str(self.config.root),
             artifacts=artifacts,
-            rules=self._rules(grants, artifacts),
+            rules=self.rules(grants, artifacts),
             allow=allow_list(self.config, principal),
             grounds=grounds_of(task, more.get("task_type"), options.words),
             **self._surroundings(options),
@@ -224,22 +226,32 @@ class RequestMaker:
         rights = self._book().of_task(run.task_id, present)
         rights += self._book().of_steps(run.run_id, present)
         since = self._counting(run.conversation_id, request.principal)
+        if request.parent_run_id is not None:  # what it has for good its parent gave it
+            since = [each for each in since if each.scope == "session"]
         variables = self._variables(run.artifacts)
         declared = replace(self._permitted(request), variables=variables, over=record.over)
         rights += within(since, declared.permissions, variables)
-        rules = self._rules(rights, run.artifacts)
-        grounds = grounds_of(request.task, request.task_type, request.words)
-        remember(grounds, record, self.catalog.current)
         scope = replace(
             run,
-            rules=rules,
+            rules=self.rules(rights, run.artifacts),
             asked=record.asked,
-            grounds=grounds,
+            grounds=self._remembered(request, record),
             **self._surroundings(options),
         )
         return replace(request, scope=scope, declared=declared)
 
-    def _rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
+    def _remembered(self, request: RunRequest, record: Record) -> Grounds:
+        """Return what a recorded run may take destinations from, and what taints those above it."""
+        above = None
+        if request.parent_run_id is not None:
+            parent = Record.load(self.log, request.parent_run_id)
+            above = self._remembered(self.recorded(parent), parent)
+        grounds = grounds_of(request.task, request.task_type, request.words)
+        remember(grounds, record, self.catalog.current)
+        return grounds if above is None else grounds.below(above)
+
+    def rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
+        """Return grants with the denies and asks of the configuration."""
         denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
         return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
 
@@ -273,13 +285,16 @@ class RequestMaker:
             "revocations": Revocations(self.log, self.config.user_dir),
         }
 
-    def offered_tools(self, agent: Principal = DEFAULT_AGENT) -> tuple[ToolDef, ...]:
-        """Return what an agent's model is offered: what its list has, but the stub's tools."""
-        allow = allow_list(self.config, agent)
+    def offered_tools(self, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
+        """Return what an agent's model is offered: what its list has, but the stub's tools.
+
+        An agent that says nothing of when to delegate to it is not offered either.
+        """
         return tuple(
             tool.meta.to_def()
             for tool in self.catalog.current
             if tool.meta.provider_id != STUB
+            and (tool.meta.description or tool.meta.provider_id != AGENTS)
             and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
         )
 
@@ -309,7 +324,8 @@ class RequestMaker:
             root=str(self.config.root),
             artifacts=body["artifacts"],
             rules=Rules(()),
-            allow=allow_list(self.config, Principal.parse(str(event.principal))),
+            allow=allow_list(self.config, *(each for _, each in line_of(self.log, record.run_id))),
+            parent_run_id=body["parent_run_id"],
         )
         return RunRequest(
             task,
@@ -330,6 +346,10 @@ class RequestMaker:
             title=body["title"],
             instructions=record.full(body.get("instructions", "")),
             words=record.full(body.get("words")),
+            parent_run_id=body["parent_run_id"],
+            persona=record.full(body.get("persona", "")),
+            parent_step_id=body.get("parent_step_id"),
+            delegates=tuple(body.get("delegates", ())),
             grounds=grounds,
         )
 
@@ -342,23 +362,6 @@ class RequestMaker:
                 place=run_id,
                 fix=error.fix,
             ) from None
-
-    def _artifacts(self, options: RunOptions, run_id: str) -> str:
-        folder = options.out
-        if folder is None:
-            folder = self.config.root / self.config.get("run.out") / run_id
-        absolute = folder.absolute()
-        if ".clawhive" in absolute.parts:
-            raise UsageError(
-                "a run's files cannot lie inside .clawhive",
-                place="--out",
-                fix="name another folder",
-            )
-        if os.path.lexists(absolute) and not os.path.isdir(absolute):  # noqa: PTH112 - never raises
-            raise UsageError(
-                f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
-            )
-        return str(absolute)
 
     def _grants(
         self,

@@ -154,6 +154,7 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
         journal,
         orchestrator.planners,
         orchestrator.compaction,
+        orchestrator.used_below,
     )
     try:
         await again.resume(request)

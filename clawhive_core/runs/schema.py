@@ -27,6 +27,10 @@ SCHEMA = RoomSchema(
         CREATE VIEW v_runs AS SELECT run_id, trace_id, task_id, parent_run_id, conversation_id,
           principal, task_type, title, status, started_at, ended_at, error, artifacts FROM runs;
         """,
+        """
+        CREATE INDEX runs_of_parent ON runs(parent_run_id) WHERE parent_run_id IS NOT NULL;
+        CREATE INDEX runs_below ON runs(trace_id) WHERE parent_run_id IS NOT NULL;
+        """,
     ),
 )
 

@@ -33,6 +33,11 @@ class Session:
         """The session's id."""
         return self._request.scope.conversation_id
 
+    @property
+    def next_step(self) -> str:
+        """The id of the step that the next call will be."""
+        return f"{self.run_id}/c{self._calls}"
+
     async def call(self, name: str, input: Mapping[str, Any]) -> Any:
         """Call a tool; return its structured value, else its text, or the refusal as a dict."""
         outcome = await self.invoke(name, input)

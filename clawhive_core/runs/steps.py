@@ -69,6 +69,9 @@ class PlanRunner:
     grounds: SkillGrounds | None = None
     """What the skill of the plan's task reads on from."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
+    """How steps ended; what stands here at the beginning is not run again."""
+    prefix: str = ""
+    """What the ids of its steps have before their names: another plan of the run used the names."""
     _needs: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
     _shown: dict[str, Any] = field(default_factory=dict[str, Any])
     """What references to steps see; it grows as steps end."""
@@ -78,10 +81,17 @@ class PlanRunner:
         self._needs = {step.name: needs_of(step) for step in self.plan.steps}
         ended = {step.name: anyio.Event() for step in self.plan.steps}
         limiter = anyio.Semaphore(self.parallel)
+        for name, result in self.results.items():
+            self._shown[name] = result.to_value()
+            ended[name].set()
         await side_by_side(
             partial(self._when_ready, step, ordinal, ended, limiter)
             for ordinal, step in enumerate(self.plan.steps)
+            if step.name not in self.results
         )
+
+    def _id(self, step: PlannedStep) -> str:
+        return f"{self.run.run_id}/{self.prefix}{step.name}"
 
     async def _when_ready(
         self,
@@ -96,16 +106,17 @@ class PlanRunner:
             self._tell(step, step.name)
             result = self.results[step.name] = await self._step(step, ordinal)
         if result.status != WAITING:
-            end_step(self.journal, self.run, self.principal, f"{self.run.run_id}/{step.name}")
+            end_step(self.journal, self.run, self.principal, self._id(step))
         self._shown[step.name] = result.to_value()
         self._tell(step, "")
         ended[step.name].set()
 
     def _tell(self, step: PlannedStep, text: str) -> None:
         """Let listeners know that a step begins, or by an empty text that one has ended."""
-        step_id = f"{self.run.run_id}/{step.name}"
         done, total = len(self._shown), len(self.plan.steps)
-        self.run.signal(Signal("step", step_id, step.tool, done=done, total=total, text=text))
+        self.run.signal(
+            Signal("step", self._id(step), step.tool, done=done, total=total, text=text)
+        )
 
     async def _step(self, step: PlannedStep, ordinal: int) -> StepResult:
         needed = [self.results[name].status for name in self._needs[step.name]]
@@ -127,9 +138,8 @@ class PlanRunner:
         declared, run = self.declared, self.run
         grants: Sequence[CapabilityGrant] = ()
         if declared is not None and step.permissions:
-            step_id = f"{run.run_id}/{step.name}"
             planner = self.plan.planner
-            grants = declared.of_step(step_id, step.permissions, self.principal, planner)
+            grants = declared.of_step(self._id(step), step.permissions, self.principal, planner)
         async with elevated(self.journal, run, self.principal, grants) as elevation:
             if step.for_each is None:
                 result = await self._call(step, ordinal, self._values(), "")
@@ -149,8 +159,7 @@ class PlanRunner:
         results: list[StepResult] = []
         total = len(cast("list[Any]", items))
         for index, item in enumerate(cast("list[Any]", items)):
-            step_id = f"{self.run.run_id}/{step.name}"
-            self.run.signal(Signal("progress", step_id, step.tool, done=index, total=total))
+            self.run.signal(Signal("progress", self._id(step), step.tool, done=index, total=total))
             values = {**self._values(), "item": item}
             results.append(await self._call(step, ordinal, values, f".{index}"))
         return _joined(results)
@@ -161,11 +170,11 @@ class PlanRunner:
         scope = CallScope(
             self.run,
             self.principal,
-            f"{self.run.run_id}/{step.name}{suffix}",
+            f"{self._id(step)}{suffix}",
             label=step.name,
             ordinal=ordinal,
             grounds=self.grounds,
-            planned=f"{self.run.run_id}/{step.name}",
+            planned=self._id(step),
         )
         arguments = resolve(step.input, values)
         call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
@@ -196,10 +205,8 @@ class PlanRunner:
             "output_preview": "",
             "error": error,
         }
-        step_id = f"{self.run.run_id}/{step.name}"
-        self.journal.post(
-            run_event(self.run, self.principal, "step.end", body, step_id=step_id, status=status)
-        )
+        columns: dict[str, Any] = {"step_id": self._id(step), "status": status}
+        self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
         return StepResult(status, error=error)
 
     @property
@@ -224,6 +231,14 @@ class PlanRunner:
             if result.status == "failed" and result.error is not None:
                 return {**result.error, "step": step.name}
         return None
+
+    def failed(self) -> dict[str, str]:
+        """Return the steps that failed by themselves, each with the code of its error."""
+        return {
+            name: str(result.error["code"])
+            for name, result in self.results.items()
+            if result.status == "failed" and result.error is not None
+        }
 
     def artifacts(self) -> list[Artifact]:
         """Return what the steps left behind, in the plan's order."""

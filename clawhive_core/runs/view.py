@@ -10,6 +10,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.runs import ENDED
+from clawhive_core.runs.lineage import tree_below
 
 _LIST = (
     "SELECT run_id, trace_id, task_id, parent_run_id, task_type, title, status, started_at,"
@@ -23,13 +24,15 @@ def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
 
 
 def find_run(log: EventLog, text: str) -> str:
-    """Return the id of a run from its id, a unique prefix, or `last`.
+    """Return the id of a run from its id, a unique prefix, or `last`, which is no sub-agent's.
 
     Raises:
         UnknownId: It names no run, or several.
     """
     if text == "last":
-        rows = log.read("SELECT run_id FROM runs ORDER BY started_seq DESC LIMIT 1")
+        rows = log.read(
+            "SELECT run_id FROM runs WHERE parent_run_id IS NULL ORDER BY started_seq DESC LIMIT 1"
+        )
         if not rows:
             raise UnknownId("no run is recorded here", place="last", fix="clawhive run --help")
         return str(rows[0][0])
@@ -67,6 +70,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "ended_at": row["ended_at"],
         "output": output,
         **({"output_pruned": True} if is_pruned else {}),
+        "children": tree_below(log, run_id),
         "artifacts_dir": row["artifacts"],
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),

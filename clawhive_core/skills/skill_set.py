@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
@@ -69,6 +70,11 @@ class SkillSet:
     def by_state(self, state: State) -> list[Entry]:
         """Return the skills that are in a state."""
         return [entry for entry in self.entries if entry.state == state]
+
+    def only(self, ids: Collection[str]) -> SkillSet:
+        """Return the set of those with these ids."""
+        found = tuple(entry for entry in self.entries if entry.skill.id in ids)
+        return replace(self, entries=found)
 
     def find(self, name: str) -> Entry:
         """Return the skill of an id that is not shadowed.

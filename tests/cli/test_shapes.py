@@ -30,6 +30,7 @@ def test_a_run_of_a_tool_call_is_this_object(clawhive):
         {
             "artifacts": [],
             "artifacts_dir": "PROJECT/clawhive-out/run_ID",
+            "children": [],
             "conversation_id": "conv_ID",
             "ended_at": "TIME",
             "error": None,

@@ -188,6 +188,9 @@ def test_a_section_holds_defaults_and_every_named_member(place):
         "fast": {
             "model": "a:b",
             "persona": "",
+            "description": "",
+            "form": "full",
+            "planner": None,
             "skills": None,
             "allow": None,
             "sub_agent": {"allowed_tools": None},

@@ -1,6 +1,7 @@
 """Every console block of the pages is typed, and shows what the page shows."""
 
 import asyncio
+import shutil
 import sqlite3
 
 import pytest
@@ -110,6 +111,31 @@ def test_a_call_is_approved_as_the_page_says(terminal):
     exec(block(page, "python"), names)
     asyncio.run(names["change"]())
     assert terminal.project.joinpath("page.md").read_text("utf-8") == "all new\n"
+
+
+def test_agents_work_for_an_agent_as_the_page_says(terminal):
+    page = "docs/how-to/sub-agents.md"
+    project = terminal.project
+    project.joinpath("clawhive.toml").write_text(block(page, "toml"), "utf-8")
+    for number, name in enumerate(("parent", "reader", "judge")):
+        project.joinpath(f"{name}.json").write_text(block(page, "json", number), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+    names = {}
+    exec(block(page, "python"), names)
+    assert asyncio.run(names["ask"]()) == "Cats purr."
+
+
+def test_a_planner_is_chosen_and_written_as_the_page_says(terminal):
+    page, project = "docs/how-to/planners.md", terminal.project
+    project.joinpath("plan.json").write_text(block(page, "json"), "utf-8")
+    shutil.copytree(ROOT / "examples" / "planner-plugin", project / "examples" / "planner-plugin")
+    module = project / "examples" / "planner-plugin" / "clawhive_read_first" / "__init__.py"
+    assert block(page, "python") in module.read_text("utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+    steps = terminal.json("runs", "show", "last", "--json")[1]["steps"]
+    assert [step["label"] for step in steps] == ["file-1", "file-2", "answer"]
 
 
 def test_the_question_on_a_terminal_is_the_one_that_the_page_shows():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import contains, parse
-from clawhive_core.policy.boundary import attenuate, cut, delegate_of
+from clawhive_core.policy.boundary import attenuate, cut, delegate_of, handed_on
 from clawhive_core.policy.rules import Rules
 from tests.harness import grant
 
@@ -56,6 +56,20 @@ def test_a_child_has_what_both_a_delegate_face_and_its_request_cover(held, reque
     )
     child = Rules(attenuate(held, [each.text for each in asked]))
     assert (child.authority(*call).verdict != "deny") == expected
+
+
+@given(grants, calls)
+def test_a_sub_agent_has_what_delegate_faces_cover_and_never_more_than_its_parent(held, call):
+    child, parent = Rules(handed_on(held)), Rules(held)
+    capability, given_input = call
+    faces = [face for face in map(delegate_of, held) if face is not None]
+    covered = any(
+        contains(face.unconstrained, capability) and face.constraints.admit(given_input)
+        for face in faces
+    )
+    verdicts = [ORDER[rules.authority(*call).verdict] for rules in (parent, child)]
+    assert verdicts == sorted(verdicts)
+    assert (verdicts[1] < ORDER["deny"]) == covered
 
 
 @given(grants, st.lists(patterns, max_size=3))

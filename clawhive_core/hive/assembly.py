@@ -1,0 +1,44 @@
+"""What the catalog of a project is assembled from, beside what its plugins offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from clawhive_core.catalog.store import RESERVED, CatalogStore
+from clawhive_core.config.config import Config
+from clawhive_core.execution import artifacts, own_values
+from clawhive_core.execution.core_tools import CoreProvider
+from clawhive_core.execution.handlers import skill_providers
+from clawhive_core.execution.sandbox import SandboxProvider
+from clawhive_core.execution.skill_library import SkillLibrary
+from clawhive_core.execution.skill_open import skill_open
+from clawhive_core.hive.boxes import Engines, handler_boxes, sandbox_broker
+from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.protocols.provider import ToolProvider
+from clawhive_core.runs.agents import known_skills
+from clawhive_core.runs.task_tools import task_providers
+from clawhive_core.skills.skill import Skill
+
+
+def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> list[ToolProvider]:
+    """Return the providers of ClawHive's own tools: those of sandboxes, those of the core."""
+    opening = skill_open(library, partial(known_skills, config))
+    core = CoreProvider((*own_values.TOOLS, *artifacts.TOOLS, opening))
+    return [SandboxProvider(sandbox_broker(config, engines)), core]
+
+
+async def offer_skills(
+    config: Config,
+    engines: Engines,
+    skills: Sequence[Skill],
+    catalog: CatalogStore,
+    plugins: PluginManager,
+) -> Sequence[str]:
+    """Offer what skills export, and their tasks; none takes a known name. Return notes."""
+    names = {name.partition(".")[0] for name in catalog.current.tools}
+    taken = RESERVED | names | {record.id for record in plugins.records()}
+    found, notes = skill_providers(skills, handler_boxes(config, engines), taken)
+    await catalog.add(*found)
+    await catalog.add(*task_providers(skills, catalog))
+    return notes

@@ -1,0 +1,115 @@
+"""Executing runs: each with an owner, its tree ended with it, and the log's tip signed after it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.execution.editing import Editing
+from clawhive_core.execution.executor import Executor
+from clawhive_core.hive.project_log import checkpoint
+from clawhive_core.policy.answers import Edited
+from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
+from clawhive_core.runs.ownership import cancel_below, owned
+from clawhive_core.runs.replay import Record
+from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.resume import Live, require_task, resume
+from clawhive_core.runs.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
+
+    live: Live
+    executor: Executor
+    orchestrator: Orchestrator
+    requests: Callable[[], RequestMaker]
+    user_dir: Path
+    note: Callable[[str], None]
+
+    def check(self, request: RunRequest) -> None:
+        """Refuse a run that could not begin.
+
+        Raises:
+            UsageError: No planner has the name that it wants.
+            UnknownModel: No adapter serves its model.
+        """
+        if request.model is not None:
+            self.live.models.adapter(request.model)
+        self.orchestrator.planner(request)
+
+    async def run(self, request: RunRequest) -> None:
+        """Execute a run to its end or its next stop."""
+        async with self.owned(request):
+            await self.orchestrator.run(request)
+
+    async def resume(self, run_id: str, options: RunOptions) -> None:
+        """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
+        request = self.requests().resumed(Record.load(self.live.log, run_id), options)
+        require_task(request)
+        async with self.owned(request):
+            await resume(self.live, self.orchestrator, request)
+
+    async def edited(
+        self, approval: str, input: Mapping[str, Any], before: Edited | None
+    ) -> Edited | None:
+        """Check other arguments for a call that waits for a person; see `Hive.edited`."""
+        live = self.live
+        found = live.book.find(approval)
+        await live.log.flush()
+        options = RunOptions(command="clawhive runs resume", approve="deny")
+        request = self.requests().resumed(Record.load(live.log, found.run_id), options)
+        editing = Editing(self.executor, live.catalog, live.book)
+        return await editing.check(found, input, request.scope, before)
+
+    @asynccontextmanager
+    async def owned(self, request: RunRequest) -> AsyncGenerator[None]:
+        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
+        run_id = request.scope.run_id
+        try:
+            async with owned(self.live.log, run_id):
+                yield
+        except RunError as error:
+            if error.code != "cancelled" or request.is_session:
+                raise
+        finally:
+            self._after(run_id)
+
+    @asynccontextmanager
+    async def session(
+        self, request: RunRequest, leave: Callable[[Session], Awaitable[None]]
+    ) -> AsyncGenerator[Session]:
+        """Open a session of one caller; see `Hive.session`.
+
+        Args:
+            request: Its run.
+            leave: What ends the sub-agents that it started, before its run ends.
+        """
+        result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
+        async with self.owned(request):
+            await self.orchestrator.start(request)
+            session = Session(self.executor, request)
+            try:
+                yield session
+                result = session.result()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await leave(session)
+                    await self.orchestrator.end(request, result)
+
+    def _after(self, run_id: str) -> None:
+        """End what an ended run left behind."""
+        try:
+            cancel_below(self.live.log, run_id)
+        except ClawHiveError as error:
+            self.note(f"the sub-agents of run {run_id} were not ended: {error.message}")
+        problem = checkpoint(self.live.log, self.user_dir, run_id)
+        if problem is not None:
+            self.note(problem)

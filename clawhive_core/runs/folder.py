@@ -1,0 +1,30 @@
+"""The folder of a run's files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from clawhive_core.config.config import Config
+from clawhive_core.errors import UsageError
+
+
+def run_folder(config: Config, out: Path | None, run_id: str) -> str:
+    """Return a run's artifacts folder, absolute: the one that is named, else its own.
+
+    Raises:
+        UsageError: The folder lies inside .clawhive, or is none.
+    """
+    folder = config.root / config.get("run.out") / run_id if out is None else out
+    absolute = folder.absolute()
+    if ".clawhive" in absolute.parts:
+        raise UsageError(
+            "a run's files cannot lie inside .clawhive",
+            place="--out",
+            fix="name another folder",
+        )
+    if os.path.lexists(absolute) and not os.path.isdir(absolute):  # noqa: PTH112 - never raises
+        raise UsageError(
+            f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
+        )
+    return str(absolute)

@@ -1,0 +1,107 @@
+"""Who started whom: the runs above a run, and those that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clawhive_core.events.log import EventLog
+from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.messages import Usage
+from clawhive_core.model.principal import Principal
+
+_ABOVE = """
+    WITH RECURSIVE line(run_id, parent_run_id, principal, far) AS (
+      SELECT run_id, parent_run_id, principal, 0 FROM runs WHERE run_id = ?
+      UNION ALL
+      SELECT r.run_id, r.parent_run_id, r.principal, far + 1
+      FROM runs AS r JOIN line ON r.run_id = line.parent_run_id
+    )
+    SELECT run_id, principal FROM line ORDER BY far DESC
+"""
+_BELOW = """
+    WITH RECURSIVE line(run_id) AS (
+      SELECT run_id FROM runs WHERE parent_run_id = ?
+      UNION ALL
+      SELECT r.run_id FROM runs AS r JOIN line ON r.parent_run_id = line.run_id
+    )
+    SELECT run_id FROM line
+"""
+_CHILDREN = (
+    "SELECT run_id, principal, title, status FROM runs WHERE parent_run_id = ? ORDER BY started_seq"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A run that another one started."""
+
+    run_id: str
+    principal: str
+    title: str
+    status: str
+
+
+def line_of(log: EventLog, run_id: str) -> list[tuple[str, Principal]]:
+    """Return a run after those above it, the first of all at the beginning, each with its agent."""
+    return [(str(row[0]), Principal.parse(str(row[1]))) for row in log.read(_ABOVE, (run_id,))]
+
+
+def children_of(log: EventLog, run_id: str) -> list[Child]:
+    """Return the runs that a run started, oldest first."""
+    return [Child(*map(str, row)) for row in log.read(_CHILDREN, (run_id,))]
+
+
+def tree_below(log: EventLog, run_id: str) -> list[dict[str, Any]]:
+    """Return the runs that a run started as JSON, each with those that it started."""
+    return [
+        {
+            "run_id": each.run_id,
+            "principal": each.principal,
+            "title": each.title,
+            "status": each.status,
+            "children": tree_below(log, each.run_id),
+        }
+        for each in children_of(log, run_id)
+    ]
+
+
+def below(log: EventLog, run_id: str) -> list[str]:
+    """Return the ids of every run below a run, at whatever depth."""
+    return [str(row[0]) for row in log.read(_BELOW, (run_id,))]
+
+
+def child_of_step(log: EventLog, run_id: str, step_id: str) -> str | None:
+    """Return the id of the run that a step of a run started, None where it started none."""
+    for child in children_of(log, run_id):
+        if start_of(log, child.run_id).get("parent_step_id") == step_id:
+            return child.run_id
+    return None
+
+
+def start_of(log: EventLog, run_id: str) -> Mapping[str, Any]:
+    """Return the body of a run's start."""
+    return next(
+        stored.event.body
+        for stored in log.events(run_id=run_id, limit=1)
+        if stored.event.kind == "run.start"
+    )
+
+
+def end_of(log: EventLog, run_id: str) -> StoredEvent | None:
+    """Return the end of a run, None where it has not ended."""
+    rows = log.read("SELECT seq FROM events WHERE run_id = ? AND kind = 'run.end'", (run_id,))
+    return next(log.events(since=rows[-1][0] - 1, limit=1)) if rows else None
+
+
+def used_below(log: EventLog, run_id: str) -> Usage:
+    """Return what the runs that a run started had used when it ended, or have used by now."""
+    if not (children := children_of(log, run_id)):
+        return Usage()
+    own, used = end_of(log, run_id), Usage()
+    for child in children:
+        end = end_of(log, child.run_id)
+        if end is not None and (own is None or end.seq < own.seq):
+            used += Usage(**end.event.body["usage"])
+    return used
