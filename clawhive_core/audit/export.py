@@ -95,9 +95,10 @@ def _intent(log: EventLog, event: StoredEvent) -> StoredEvent | None:
     if event.event.kind != "invocation.end":
         return None
     sql = (
-        f"{SELECT} WHERE invocation_id = ? AND kind = 'invocation.start' ORDER BY seq DESC LIMIT 1"
+        f"{SELECT} WHERE run_id = ? AND invocation_id = ? AND kind = 'invocation.start'"
+        " ORDER BY seq DESC LIMIT 1"
     )
-    rows = log.read(sql, (event.event.invocation_id,))
+    rows = log.read(sql, (event.event.run_id, event.event.invocation_id))
     return stored(rows[0]) if rows else None
 
 

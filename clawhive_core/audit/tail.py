@@ -21,7 +21,10 @@ def tail(log: EventLog, n: int = 20, *, run_id: str | None = None) -> list[Store
     Raises:
         StorageError: The log cannot be read.
     """
-    of_run = " WHERE run_id = :run" if run_id is not None else ""
+    of_run = ""
+    if run_id is not None:
+        newest = "SELECT seq FROM events WHERE run_id = :run ORDER BY seq DESC LIMIT :n"
+        of_run = f" WHERE seq IN ({newest})"
     sql = f"{SELECT}{of_run} ORDER BY seq DESC LIMIT :n"
     return [stored(row) for row in reversed(log.read(sql, {"run": run_id, "n": max(0, n)}))]
 

@@ -27,6 +27,11 @@ from clawhive_core.storage.schema import RoomSchema, database_id
 __all__ = ["Apply", "EventLog", "Listener", "Projections", "Within"]
 
 _PAGE = 500
+# Numbers first: the index holds them, and rows are read for those of the page only.
+_OF_RUN = (
+    "SELECT seq FROM events INDEXED BY events_of_run WHERE run_id = :run AND seq > :since "
+    "ORDER BY seq LIMIT :page"
+)
 
 
 def now() -> str:
@@ -199,8 +204,9 @@ class EventLog:
         It reads page by page, so an iterator that is kept open holds nothing back; events that
         are appended meanwhile are included.
         """
-        of_run = " AND run_id = :run" if run_id is not None else ""
-        page = f"{SELECT} WHERE seq > :since{of_run} ORDER BY seq LIMIT :page"
+        page = f"{SELECT} WHERE seq > :since ORDER BY seq LIMIT :page"
+        if run_id is not None:
+            page = f"{SELECT} WHERE seq IN ({_OF_RUN}) ORDER BY seq"
         left = limit if limit is not None else -1
         while left:
             size = _PAGE if left < 0 else min(_PAGE, left)

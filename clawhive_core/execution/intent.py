@@ -39,7 +39,9 @@ def give_back(pending: PendingCall, log: EventLog) -> None:
         return
     try:
         event = returned(line_of(log, pending.counted), **pending.ids)
-        log.append_now(event, within=_only_if_used(pending.scope.invocation_id))
+        log.append_now(
+            event, within=_only_if_used(pending.scope.run.run_id, pending.scope.invocation_id)
+        )
     except ClawHiveError:
         return  # its intent was not written, or nothing can be: the uses stand as they are
 
@@ -71,10 +73,11 @@ def _all(checks: Sequence[Within]) -> Within:
     return check
 
 
-def _only_if_used(invocation_id: str) -> Within:
+def _only_if_used(run_id: str, invocation_id: str) -> Within:
     def check(connection: sqlite3.Connection) -> None:
         kinds = connection.execute(
-            "SELECT kind FROM events WHERE invocation_id = ?", (invocation_id,)
+            "SELECT kind FROM events WHERE run_id = ? AND invocation_id = ?",
+            (run_id, invocation_id),
         )
         if [kind for (kind,) in kinds if kind.startswith("grant.")] != ["grant.used"]:
             raise RunError("no use was counted", place=invocation_id)
