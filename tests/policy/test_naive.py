@@ -127,6 +127,7 @@ def test_a_naive_decision_agrees_on_twenty_thousand_calls():
     assert min(seen.values()) > 1_000
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.slow
 def test_a_naive_decision_agrees_on_a_million_calls():
     seen = compare(random.Random(1), 1_000_000)
