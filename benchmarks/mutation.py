@@ -89,7 +89,6 @@ def pytest_unconfigure():
 
 _ROWS = "clawhive_core/events/rows.py"
 _RULES = "clawhive_core/policy/rules.py"
-_HINT = "`is_plain` only spares canonical JSON a look: where it is False, that looks for itself"
 EQUAL: Mapping[tuple[str, str, str], str] = {
     (
         _RULES,
@@ -101,11 +100,6 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "guard deleted",
         "if not redactor.active:",
     ): "a shortcut: a redactor without a secret returns each text as it is",
-    (
-        _ROWS,
-        "guard deleted",
-        "if not self._redacts:",
-    ): "a shortcut: a redactor without a secret returns each key and each value as it is",
     (
         "clawhive_core/capabilities/escapes.py",
         "guard deleted",
@@ -121,17 +115,6 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "guard deleted",
         "if call.catalog_revision in {None, catalog.current.revision}:",
     ): "a shortcut: no revision has no contract, and the current one the contract that is found",
-    (_ROWS, "`not` dropped", "self.is_plain = not self._redacts"): _HINT,
-    (
-        _ROWS,
-        "`and` to `or`",
-        "if type(value) not in _AS_IT_IS and not _is_safe_integer(value):",
-    ): _HINT,
-    (
-        _ROWS,
-        "`or` to `and`",
-        'self.is_plain = self.is_plain and (kind == "text" or is_plain_json(value))',
-    ): _HINT,
 }
 """Changes after which the code provably does the same: file, kind and line to the reason.
 
