@@ -56,7 +56,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 """Room to the folders and files whose tests answer for it, its own first."""
 EVERYTHING = "**/*.py"
 SMOKE = ("capabilities", "words.py", "tests/capabilities/test_words.py")
-COPIED = ("clawhive_core", "plugins", "tests", "skills", "examples", "docs")
+COPIED = ("benchmarks", "clawhive_core", "plugins", "tests", "skills", "examples", "docs")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "requirements-dev.txt")
 SHORTEST_TIMEOUT = 20.0
 TIMEOUT = 1000
