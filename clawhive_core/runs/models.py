@@ -6,11 +6,12 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import anyio
 
-from clawhive_core.capabilities import parse
+from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.recorded import ANSWERED
@@ -23,7 +24,6 @@ from clawhive_core.model.messages import (
     LlmResponse,
     Usage,
     block_to_json,
-    message_to_json,
 )
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
@@ -52,7 +52,7 @@ class Models:
     Args:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
-        patience: How long the provider of a name is waited for.
+        patience: How long the provider of a name is waited for; asked once for each.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Models:
         patience: Callable[[str], Patience] = lambda _: Patience(),
     ) -> None:
         self.adapters = adapters
-        self.patience = patience
+        self.patience = cache(patience)
         self._journal = journal
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
@@ -170,16 +170,15 @@ class Models:
         scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
 
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
-        text = f"model.call:{adapter.name}"
-        if adapter.host != adapter.default_host:
-            text = f"{text}/{adapter.host}"
+        elsewhere = adapter.host != adapter.default_host
+        needed = _call_of(f"{adapter.name}/{adapter.host}" if elsewhere else adapter.name)
         scope.run.refresh()
-        authority = scope.run.rules.authority(parse(text))
+        authority = scope.run.rules.authority(needed)
         if authority.verdict != "allow":
             raise ModelError(
-                f"policy does not allow `{text}`",
+                f"policy does not allow `{needed}`",
                 code="denied" if authority.verdict == "deny" else "approval_required",
-                fix=f"{scope.run.command} --grant {text}",
+                fix=f"{scope.run.command} --grant {needed}",
             )
 
     def _start(self, request: LlmRequest, scope: CallScope) -> None:
@@ -192,7 +191,7 @@ class Models:
             "system": None if request.system is None else Blob(request.system),
             "tools": {"count": len(request.tools), "digest": self._tools_digest(request.tools)},
             "history": {"count": len(request.messages), "digest": history.digest},
-            "new": [Blob(message_to_json(message)) for message in new],
+            "new": new,
             "max_tokens": request.max_tokens,
             "tool_choice": request.tool_choice,
             **_asked(request),
@@ -240,6 +239,12 @@ class Models:
             rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
             known = self._tools[id(tools)] = (tools, digest(rows))
         return known[1]
+
+
+@lru_cache(maxsize=64)
+def _call_of(provider: str) -> Capability:
+    """Return the right to call a provider, or a provider at a host."""
+    return parse(f"model.call:{provider}")
 
 
 def _asked(request: LlmRequest) -> dict[str, Any]:

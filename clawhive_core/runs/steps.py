@@ -72,8 +72,10 @@ class PlanRunner:
         ended = {step.name: anyio.Event() for step in self.plan.steps}
         limiter = anyio.Semaphore(self.parallel)
         await side_by_side(
-            partial(self._when_ready, step, ordinal, ended, limiter)
-            for ordinal, step in enumerate(self.plan.steps)
+            [
+                partial(self._when_ready, step, ordinal, ended, limiter)
+                for ordinal, step in enumerate(self.plan.steps)
+            ]
         )
 
     async def _when_ready(
