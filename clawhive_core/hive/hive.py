@@ -40,7 +40,6 @@ from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, checkpoint, follow
-from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -55,9 +54,7 @@ from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import beside, owned, recover
-from clawhive_core.runs.replay import Record, ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
-from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.runs.view import find_run, run_json
@@ -66,7 +63,9 @@ from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
 
 if TYPE_CHECKING:
+    from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.hive.sync import SyncHive
+    from clawhive_core.runs.replay import ReplayReport
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -266,6 +265,8 @@ class Hive:
             NotReplayable: The run was a session's calls, without plan or prompt.
             UnknownId: No such run.
         """
+        from clawhive_core.hive.replaying import Replayer, replayed
+
         today = replace(self._orchestrator, planners=self._contributed.planners())
         parts = (self.log, self.catalog, self.executor, self._requests, today, self._owned)
         return await replayed(Replayer(*parts), run, mode, options)
@@ -285,9 +286,11 @@ class Hive:
             RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
+        from clawhive_core.runs.resume import Live, require_task, resume
+
         chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
-        request = self._requests.resumed(Record.load(self.log, run_id), chosen)
+        request = self._requests.resumed(run_id, chosen)
         require_task(request)
         live = Live(self.log, self.executor, self.models, self.catalog, self.approvals)
         async with self._owned(request):
@@ -310,7 +313,7 @@ class Hive:
         found = self.approvals.find(approval)
         await self.log.flush()
         options = RunOptions(command="clawhive runs resume", approve="deny")
-        request = self._requests.resumed(Record.load(self.log, found.run_id), options)
+        request = self._requests.resumed(found.run_id, options)
         editing = Editing(self.executor, self.catalog, self.approvals)
         return await editing.check(found, input, request.scope, before)
 
@@ -330,12 +333,8 @@ class Hive:
             if error.code != "cancelled" or request.is_session:
                 raise
         finally:
-            self._checkpoint(run_id)
-
-    def _checkpoint(self, run_id: str) -> None:
-        problem = checkpoint(self.log, self.config.user_dir, run_id)
-        if problem is not None:
-            self.notes.append(problem)
+            if (problem := checkpoint(self.log, self.config.user_dir, run_id)) is not None:
+                self.notes.append(problem)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
@@ -33,11 +33,13 @@ from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.orchestrator import RunRequest
-from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
 from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.replay import Record
 
 STUB = "stub"
 
@@ -201,12 +203,15 @@ class RequestMaker:
             **more,
         )
 
-    def resumed(self, record: Record, options: RunOptions) -> RunRequest:
+    def resumed(self, run_id: str, options: RunOptions) -> RunRequest:
         """Return the request of a recorded run that goes on, with the rights that it still has.
 
         Raises:
             NotReplayable: Its task type is gone.
         """
+        from clawhive_core.runs.replay import Record
+
+        record = Record.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
         present = datetime.now(UTC)
