@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from hashlib import sha256
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.recorded import ANSWERED
 from clawhive_core.execution.scope import CallScope, Signal
-from clawhive_core.model.canonical import digest, preview
+from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.messages import (
@@ -34,6 +35,8 @@ from clawhive_core.runs.retry import delay
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
+_OFFERS = 64
+"""How many lists of tools are remembered; each run has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,23 @@ class Patience:
     """For one attempt."""
     retries: int = 2
     """How often a call that failed is made again, where that may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A list of tools that a model is offered, and what the log says of it."""
+
+    tools: tuple[ToolDef, ...]
+    blob: Blob
+    digest: str
+    """The SHA-256 of the blob, lower-case hexadecimal."""
+
+    @classmethod
+    def of(cls, tools: tuple[ToolDef, ...]) -> Offer:
+        """Encode a list of tools."""
+        rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
+        data = canonical(rows)
+        return cls(tools, Blob(rows, encoded=data), sha256(data).hexdigest())
 
 
 class Models:
@@ -67,7 +87,7 @@ class Models:
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
         self._budgets: dict[str, Budget] = {}
-        self._tools: dict[int, tuple[tuple[ToolDef, ...], str]] = {}
+        self._offers: dict[int, Offer] = {}
 
     def adapter(self, model: str) -> tuple[LlmAdapter, str]:
         """Return the adapter of `PROVIDER:NAME`, and the name.
@@ -189,7 +209,7 @@ class Models:
         body = {
             "model": request.model,
             "system": None if request.system is None else Blob(request.system),
-            "tools": {"count": len(request.tools), "digest": self._tools_digest(request.tools)},
+            "tools": {"count": len(request.tools), "digest": self.offer(request.tools).digest},
             "history": {"count": len(request.messages), "digest": history.digest},
             "new": new,
             "max_tokens": request.max_tokens,
@@ -232,13 +252,14 @@ class Models:
         )
         self._journal.post(event)
 
-    def _tools_digest(self, tools: tuple[ToolDef, ...]) -> str:
-        """Return the digest of an offered tool list, computed once for each list."""
-        known = self._tools.get(id(tools))
-        if known is None or known[0] is not tools:
-            rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
-            known = self._tools[id(tools)] = (tools, digest(rows))
-        return known[1]
+    def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
+        """Return an offered tool list as the log holds it, encoded once while it is in use."""
+        known = self._offers.get(id(tools))
+        if known is None or known.tools is not tools:
+            while len(self._offers) >= _OFFERS:
+                del self._offers[next(iter(self._offers))]
+            known = self._offers[id(tools)] = Offer.of(tools)
+        return known
 
 
 @lru_cache(maxsize=64)

@@ -149,9 +149,7 @@ class Orchestrator:
             "continues": request.continues,
             "planner": request.planner,
             "catalog_revision": request.catalog_revision,
-            "tools": Blob(
-                [[each.name, each.description, each.parameters] for each in request.tools]
-            ),
+            "tools": self.models.offer(request.tools).blob,
             "instructions": Blob(request.instructions),
             **({} if request.replays is None else {"replays": request.replays}),
             **({} if request.words is None else {"words": Blob(list(request.words))}),

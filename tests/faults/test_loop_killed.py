@@ -182,7 +182,7 @@ def test_a_run_that_is_killed_again_and_again_ends_the_same_with_each_effect_onc
     out, err = process.communicate(timeout=800)
     assert process.returncode == 0, (out, err)
     ends = rows(processes, EVENTS)
-    assert len(ends) > kills / 20
+    assert len(ends) > kills / 50
     for _, status, output in ends:
         assert status == "succeeded"
         assert "Each is done: kept, once, asked" in json.dumps(output)
