@@ -20,7 +20,7 @@ from clawhive_core import Hive, LlmResponse, TextBlock, ToolCall, ToolMeta, Tool
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.manager import PluginManager
 
-KILLS = int(sys.argv[1])
+KILLS, AT_ONCE = int(sys.argv[1]), int(sys.argv[2])
 PLAIN = {"type": "object", "properties": {}}
 OF = {"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]}
 EFFECTS = ("kept", "once", "asked")
@@ -57,37 +57,36 @@ async def look(of, ctx):
     return sum(words[0] == ctx.run_id for words in noted(of))
 
 class Model:
-    '''Calls the three in turn; where the outcome of a call is unknown, it looks and decides.'''
+    '''Has the three done; where the outcome of a call is unknown, it looks and decides.'''
 
     name, host, default_host, supports_tools = "scripted", None, None, True
 
     async def chat(self, request):
-        called = [block for message in request.messages for block in message.content
-                  if isinstance(block, ToolCall)]
-        results = [block for message in request.messages for block in message.content
-                   if isinstance(block, ToolResult)]
-        done = []
+        called, results = (
+            [block for message in request.messages for block in message.content
+             if isinstance(block, kind)]
+            for kind in (ToolCall, ToolResult)
+        )
+        needs = dict.fromkeys(EFFECTS, "a call")
         for call, result in zip(called, results, strict=True):
-            name, kind = call.name.removeprefix("local."), (result.structured or {})
-            unknown = isinstance(kind, dict) and kind.get("error") == "unknown_outcome"
-            if unknown:
-                todo = ("look", name)
-            elif name == "look":
-                todo = (call.input["of"], None) if result.output == "0" else None
-            elif result.is_error:
-                return LlmResponse((TextBlock(f"{name}: {result.output}"),))
+            of = call.input.get("of", call.name.removeprefix("local."))
+            if isinstance(result.structured, dict):
+                if result.structured["error"] != "unknown_outcome":
+                    return LlmResponse((TextBlock(f"{of}: {result.output}"),))
+                needs[of] = "a look"
             else:
-                todo = None
-            if todo is None:
-                done.append(call.input["of"] if name == "look" else name)
-        if not called or todo is None:
-            todo = (EFFECTS[len(done)], None) if len(done) < len(EFFECTS) else None
-        if todo is None:
-            return LlmResponse((TextBlock("Each is done: " + ", ".join(done)),))
-        tool, of = todo
-        call_id = f"call_{len(called)}"
-        given = {} if of is None else {"of": of}
-        return LlmResponse((ToolCall(call_id, f"local.{tool}", given),), "tool_use")
+                needs[of] = "a call" if result.output == "0" else ""
+        asked = [
+            ("look", {"of": of}) if need == "a look" else (of, {})
+            for of, need in needs.items() if need
+        ]
+        if not asked:
+            return LlmResponse((TextBlock("Each is done: " + ", ".join(needs)),))
+        calls = tuple(
+            ToolCall(f"call_{len(called) + number}", f"local.{name}", given)
+            for number, (name, given) in enumerate(asked[:AT_ONCE])
+        )
+        return LlmResponse(calls, "tool_use")
 
     async def close(self):
         pass
@@ -176,9 +175,18 @@ def rows(house, sql):
 
 @pytest.mark.promise("P-190")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_the_same_with_each_effect_once(processes, kills):
-    process = processes.start(kills, code=PROGRAM)
+@pytest.mark.parametrize(
+    ("kills", "at_once"),
+    [
+        (20, 1),
+        pytest.param(200, 1, marks=pytest.mark.slow),
+        pytest.param(200, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_is_killed_again_and_again_ends_the_same_with_each_effect_once(
+    processes, kills, at_once
+):
+    process = processes.start(kills, at_once, code=PROGRAM)
     out, err = process.communicate(timeout=800)
     assert process.returncode == 0, (out, err)
     ends = rows(processes, EVENTS)
