@@ -25,6 +25,8 @@ MARK = "CLAWHIVE_DEADLINES_CASE"
 TO_SPARE = 5
 START = 1.5
 """Seconds that a process needs to start, open the project and end."""
+CLOSE = 11.0
+"""Seconds that a plugin gets to close."""
 DEADLINE = 1.0
 """Seconds that every provider and tool is given here."""
 GRACE = 2.0
@@ -87,7 +89,8 @@ class Model:
         if request.model in HANGS:
             began()
             await HANGS[request.model]()
-        if len(request.messages) > 1:
+        if len(request.messages) > 1 or request.model == "closing":
+            self.closes = request.model == "closing"
             return LlmResponse((TextBlock("Done."),))
         return LlmResponse((ToolCall("call_1", request.model, {}),), "tool_use")
 
@@ -95,8 +98,11 @@ class Model:
         await self.chat(request)
         yield
 
+    closes = False
+
     async def close(self):
-        pass
+        if self.closes:
+            await stubborn()
 
 
 class Tools:
@@ -168,6 +174,8 @@ def prompts() -> Iterator[Case]:
         needs = START + DEADLINE + more
         yield Case(f"a tool that hangs: {hang}", words, needs, "succeeded", 0, call=ended)
         yield Case(f"Ctrl-C in a tool: {hang}", words, START + more, "cancelled", 130, 1)
+    words = ("run", "Go.", "--model", "hung:closing", "--json")
+    yield Case("a provider that does not close", words, CLOSE + 2 * GRACE, "succeeded", 0)
     words = ("run", "Go.", "--model", "hung:blocking", "--json")
     name = "three Ctrl-C in a model call: blocking"
     yield Case(name, words, START + DEADLINE, "interrupted", 130, 3)
