@@ -121,51 +121,67 @@ def settle(waiting: list[asyncio.Future[None]]) -> None:
 class Floor:
     """The smallest honest executor."""
 
-    def __init__(self, root: Path, log: FloorLog) -> None:
+    def __init__(self, root: Path, log: FloorLog, schema: Mapping[str, Any] = SCHEMA) -> None:
         import jsonschema_rs
 
         self.root = str(root)
         self.log = log
-        self.validator = jsonschema_rs.validator_for(dict(SCHEMA))
+        self.validator = jsonschema_rs.validator_for(dict(schema))
         self.encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+    def digest(self, given: Mapping[str, Any]) -> str:
+        """Validate the input; return the digest of the arguments."""
+        if not self.validator.is_valid(given):
+            raise ValueError("the input is invalid")
+        return hashlib.sha256(self.encode(given).encode()).hexdigest()
 
     def checked(self, given: Mapping[str, Any]) -> tuple[str, str]:
         """Validate the input; return the real path and the digest of the arguments."""
-        if not self.validator.is_valid(given):
-            raise ValueError("the input is invalid")
+        digest = self.digest(given)
         real = os.path.realpath(f"{self.root}/{given['path']}")
         if not real.startswith(self.root):
             raise PermissionError(real)
-        return real, hashlib.sha256(self.encode(given).encode()).hexdigest()
+        return real, digest
 
     async def call(self, number: int) -> str:
-        """Make one call."""
+        """Read the file."""
         given = {"path": FILE, "limit": 4096}
         real, digest = self.checked(given)
-        step = f"run_0123456789abcdef/r{number}"
-        capability = f"fs.read:{real}"
-        intent = {
-            "trace_id": "trace_0123456789abcdef",
-            "task_id": "task_0123456789abcdef",
-            "run_id": "run_0123456789abcdef",
-            "step_id": step,
-            "tool_call": {"id": f"call_{number}", "name": "file.read", "input": given},
-            "digest": digest,
-            "requested_capabilities": [capability],
-            "granted_capabilities": [capability],
-            "approval_required": False,
-            "approval_result": None,
-            "start_at": now(),
-            "status": "intended",
-        }
-        await self.log.append(self.encode(intent))
+        intent = self.intent(
+            number, {"name": "file.read", "input": given}, digest, f"fs.read:{real}"
+        )
+        await self.log.append(intent)
         output = read(real)
-        end = {
-            "step_id": step,
-            "end_at": now(),
-            "status": "succeeded",
-            "error": None,
-            "output": output,
-        }
-        await self.log.append(self.encode(end))
+        await self.log.append(self.end(number, output))
         return output
+
+    def intent(self, number: int, call: Mapping[str, Any], digest: str, *needs: str) -> str:
+        """Return the row that stands before a call runs."""
+        return self.encode(
+            {
+                "trace_id": "trace_0123456789abcdef",
+                "task_id": "task_0123456789abcdef",
+                "run_id": "run_0123456789abcdef",
+                "step_id": f"run_0123456789abcdef/r{number}",
+                "tool_call": {"id": f"call_{number}", **call},
+                "digest": digest,
+                "requested_capabilities": needs,
+                "granted_capabilities": needs,
+                "approval_required": False,
+                "approval_result": None,
+                "start_at": now(),
+                "status": "intended",
+            }
+        )
+
+    def end(self, number: int, output: Any) -> str:
+        """Return the row of what a call came to."""
+        return self.encode(
+            {
+                "step_id": f"run_0123456789abcdef/r{number}",
+                "end_at": now(),
+                "status": "succeeded",
+                "error": None,
+                "output": output,
+            }
+        )

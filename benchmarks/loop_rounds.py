@@ -59,6 +59,7 @@ class Sums:
 
     def __init__(self, tools: int) -> None:
         self.tools = tools
+        self.called = 0
 
     async def list_tools(self) -> list[ToolMeta]:
         """Return the tools."""
@@ -73,6 +74,7 @@ class Sums:
     ) -> ToolResult:
         """Add."""
         del tool_name
+        self.called += 1
         total = input["a"] + input["b"]
         return ToolResult(ctx.tool_call_id, str(total), structured=total)
 
@@ -85,12 +87,12 @@ class Plugins(PluginManager):
 
     def __init__(self, tools: int, model: ScriptedModel) -> None:
         super().__init__([])
-        self.tools = tools
+        self.sums = Sums(tools)
         self.model = model
 
     def providers(self) -> list[ToolProvider]:
         """Return the provider."""
-        return [Sums(self.tools)]
+        return [self.sums]
 
     def contributions(self, hook: str) -> list[Contribution]:
         """Return the model."""
@@ -135,10 +137,11 @@ def through_hive(rounds: int, tools: int, calls: int) -> Sample:
 async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
     """Open a project and clock a run in it."""
     model = Script(rounds, calls)
+    plugins = Plugins(tools, model)
 
     def load(config: Config, env: Mapping[str, str]) -> PluginManager:
         del config, env
-        return Plugins(tools, model)
+        return plugins
 
     env = {"HOME": str(root), "PATH": os.environ.get("PATH", "")}
     async with Hive.open(root, env=env, plugins=load) as hive:
@@ -148,6 +151,8 @@ async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
         sample = since(before)
     if run["status"] != "succeeded" or model.asked != rounds + 1:
         raise CannotRun(f"the run ended as {run['status']}: {run.get('error')}")
+    if plugins.sums.called != rounds * calls:
+        raise CannotRun(f"{plugins.sums.called} calls were executed, not {rounds * calls}")
     return sample
 
 

@@ -63,6 +63,17 @@ def test_importing_brings_nothing_heavy(module, tmp_path):
     assert loaded_by(f"import {module}", tmp_path) == []
 
 
+def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
+    rare = [
+        "tempfile",
+        "decimal",
+        "difflib",
+        "clawhive_core.runs.replay",
+        "clawhive_core.runs.page",
+    ]
+    assert loaded_by("import clawhive_core; clawhive_core.Hive", tmp_path, HEAVY + rare) == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["run", "--help"], ["plugins"], ["plugins", "--json"]],

@@ -7,7 +7,6 @@ import hmac
 import json
 import os
 import secrets
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -201,6 +200,8 @@ class Keys:
 
     def _written(self, key: bytes) -> str:
         """Write a key to a file of its own (0600) and return its name."""
+        import tempfile
+
         descriptor, name = tempfile.mkstemp(prefix=".audit-", dir=self._user_dir)
         try:
             write_all(descriptor, key)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 import anyio
 
+from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.protocols.sink import AuditSink
 
 _MAX_WAITING = 100_000
-_PATIENCE_SECONDS = 60
-"""How long a sink may take for a batch."""
+_GRACE_SECONDS = 1.0
 
 
 class SinkFanout:
@@ -28,11 +29,20 @@ class SinkFanout:
         sinks: The sinks.
         required: Names of sinks that are required whatever they say themselves; one that is not
             there stops effects from the beginning.
+        write_seconds: How long a sink may take for a batch.
+        close_seconds: How long it may take to close.
     """
 
     def __init__(
-        self, log: EventLog, sinks: Sequence[AuditSink], required: Sequence[str] = ()
+        self,
+        log: EventLog,
+        sinks: Sequence[AuditSink],
+        required: Sequence[str] = (),
+        write_seconds: float = 60.0,
+        close_seconds: float = 10.0,
     ) -> None:
+        self._write_seconds = write_seconds
+        self._close_seconds = close_seconds
         self.failures: dict[str, int] = {}
         self._sinks = tuple(sinks)
         self._required = frozenset(required)
@@ -78,10 +88,7 @@ class SinkFanout:
         self._unlisten()
         await self.drain()
         for sink in self._sinks:
-            try:
-                await sink.close()
-            except Exception as error:  # noqa: BLE001 - a sink is a plugin: its bugs stay its own
-                self._count(sink, error)
+            await self._bounded(sink, sink.close, self._close_seconds)
 
     def _take(self, events: Sequence[StoredEvent]) -> None:
         with self._lock:
@@ -95,9 +102,15 @@ class SinkFanout:
         self._wake()
 
     async def _deliver(self, sink: AuditSink, batch: Sequence[StoredEvent]) -> None:
+        await self._bounded(sink, partial(sink.write, batch), self._write_seconds)
+
+    async def _bounded(
+        self, sink: AuditSink, work: Callable[[], Awaitable[None]], seconds: float
+    ) -> None:
         try:
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                await sink.write(batch)
+            await run_bounded(work(), seconds, _GRACE_SECONDS)
+        except Overdue:
+            self._count(sink, TimeoutError(f"it took longer than {seconds:g} s"))
         except Exception as error:  # noqa: BLE001 - a sink is a plugin: its bugs stay its own
             self._count(sink, error)
 

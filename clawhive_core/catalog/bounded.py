@@ -35,7 +35,8 @@ class Bounded(Generic[T]):
 
     Args:
         work: What to await; it runs in a task of its own.
-        grace: The seconds that it gets to stop in, once it is cancelled.
+        grace: The seconds that it gets to stop in, once it is cancelled. After them it is cancelled
+            once more, and gets a quarter of them.
     """
 
     def __init__(self, work: Awaitable[T], grace: float) -> None:
@@ -104,6 +105,10 @@ class Bounded(Generic[T]):
         # Unshielded, a cancelled anyio scope would cut the grace time down to nothing.
         with anyio.CancelScope(shield=True):
             await asyncio.wait((self._task,), timeout=self._grace)
+            if not self._task.done():
+                # What ends a program with anyio waits for it, and kills it when cancelled again.
+                self._task.cancel()
+                await asyncio.wait((self._task,), timeout=self._grace / 4)
 
 
 async def run_bounded(work: Awaitable[T], seconds: float, grace: float) -> T:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clawhive_core.errors import UnknownId
@@ -116,28 +117,44 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
     import signal
 
+    cancel: Callable[[], object] = _interrupt
+    asked = 0
+
     async def supervised() -> T:
-        loop = asyncio.get_running_loop()
+        nonlocal cancel
         task = asyncio.ensure_future(work)
-        asked = 0
-
-        def stop() -> None:
-            # A second cancellation would break off the record of the first.
-            nonlocal asked
-            asked += 1
-            if asked == 1:
-                task.cancel()
-            elif asked >= _FORCED:
-                os._exit(130)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop)
+        loop = asyncio.get_running_loop()
+        cancel = partial(_cancel, loop, task)
         return await task
 
+    def stop(*_: object) -> None:
+        # A second cancellation would break off the record of the first.
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            cancel()
+        elif asked >= _FORCED:
+            os._exit(130)
+
+    # Not the loop's own handlers: a plugin that blocks the loop would block them too.
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         return _run(supervised())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> None:
+    if not task.done():
+        loop.call_soon_threadsafe(task.cancel)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -7,6 +7,9 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+import anyio
+
+from clawhive_core.catalog.bounded import run_bounded
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.failed_check import FailedCheck
 from clawhive_core.protocols.adapter import LlmAdapter
@@ -16,12 +19,20 @@ from clawhive_core.runs.failed_adapter import FailedAdapter
 from clawhive_core.runs.llm_planner import LlmPlanner
 from clawhive_core.runs.procedure import ProcedurePlanner
 
+_GRACE_SECONDS = 1.0
+
 
 class Contributed:
-    """The objects of the plugins' hooks, as the rooms above want them."""
+    """The objects of the plugins' hooks, as the rooms above want them.
 
-    def __init__(self, plugins: PluginManager) -> None:
+    Args:
+        plugins: Whose hooks are asked.
+        close_seconds: How long one adapter may take to close.
+    """
+
+    def __init__(self, plugins: PluginManager, close_seconds: float = 10.0) -> None:
         self._plugins = plugins
+        self._close_seconds = close_seconds
 
     def values(self, hook: str) -> list[Any]:
         """Return what a hook gave, in the plugins' order."""
@@ -45,10 +56,14 @@ class Contributed:
         return {planner.name: planner for planner in (*found, *own)}
 
     async def close(self) -> None:
-        """Close the adapters that were made."""
-        for adapter in self.__dict__.get("_adapters", {}).values():
-            with suppress(Exception):
-                await adapter.close()
+        """Close the adapters that were made, at the same time; none is waited for without end."""
+        async with anyio.create_task_group() as group:
+            for adapter in self.__dict__.get("_adapters", {}).values():
+                group.start_soon(self._close, adapter)
+
+    async def _close(self, adapter: LlmAdapter) -> None:
+        with suppress(Exception):
+            await run_bounded(adapter.close(), self._close_seconds, _GRACE_SECONDS)
 
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:

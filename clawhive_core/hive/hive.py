@@ -34,7 +34,6 @@ from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, follow
-from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
@@ -49,12 +48,11 @@ from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.lineage import used_below
+from clawhive_core.runs.live import Live
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.ownership import beside, recover
-from clawhive_core.runs.replay import ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
-from clawhive_core.runs.resume import Live
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
@@ -62,7 +60,9 @@ from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
 
 if TYPE_CHECKING:
+    from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.hive.sync import SyncHive
+    from clawhive_core.runs.replay import ReplayReport
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -297,6 +297,8 @@ class Hive:
             NotReplayable: The run was a session's calls, without plan or prompt.
             UnknownId: No such run.
         """
+        from clawhive_core.hive.replaying import Replayer, replayed
+
         today = replace(self._orchestrator, planners=self._contributed.planners())
         parts = (self.log, self.catalog, self.executor, self._requests, today, self._running.owned)
         return await replayed(Replayer(*parts), run, mode, options)

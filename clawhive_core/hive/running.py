@@ -11,15 +11,13 @@ from typing import Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
-from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import checkpoint
 from clawhive_core.policy.answers import Edited
+from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import cancel_below, owned
-from clawhive_core.runs.replay import Record
 from clawhive_core.runs.requests import RequestMaker, RunOptions
-from clawhive_core.runs.resume import Live, require_task, resume
 from clawhive_core.runs.session import Session
 
 
@@ -52,7 +50,9 @@ class Running:
 
     async def resume(self, run_id: str, options: RunOptions) -> None:
         """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
-        request = self.requests().resumed(Record.load(self.live.log, run_id), options)
+        from clawhive_core.runs.resume import require_task, resume
+
+        request = self.requests().resumed(run_id, options)
         require_task(request)
         async with self.owned(request):
             await resume(self.live, self.orchestrator, request)
@@ -61,11 +61,13 @@ class Running:
         self, approval: str, input: Mapping[str, Any], before: Edited | None
     ) -> Edited | None:
         """Check other arguments for a call that waits for a person; see `Hive.edited`."""
+        from clawhive_core.execution.editing import Editing
+
         live = self.live
         found = live.book.find(approval)
         await live.log.flush()
         options = RunOptions(command="clawhive runs resume", approve="deny")
-        request = self.requests().resumed(Record.load(live.log, found.run_id), options)
+        request = self.requests().resumed(found.run_id, options)
         editing = Editing(self.executor, live.catalog, live.book)
         return await editing.check(found, input, request.scope, before)
 

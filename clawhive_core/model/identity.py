@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from typing import Any, cast
 
 from clawhive_core.model.canonical import canonical_text
@@ -80,6 +79,8 @@ class ToolIdentity:
 
         Where only the hashes are known, they are what is compared.
         """
+        from difflib import unified_diff
+
         after = ToolIdentity.of(meta)
         lines = unified_diff(
             _lines(self.contract or _hashes(self)),

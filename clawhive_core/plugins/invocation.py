@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from clawhive_core.diagnostics.shown import shown_path
@@ -81,11 +82,13 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
             return None, error
 
     # Cancelled, this waits for the thread, which nothing can stop: only so can the executor tell a
-    # tool that stopped from one that it must call abandoned.
+    # tool that stopped from one that it must call abandoned. It cancels twice.
     thread = ensure_future(to_thread.run_sync(outcome, abandon_on_cancel=True))
     try:
         value, error = await shield(thread)
     except CancelledError:
+        with suppress(CancelledError):
+            await wait((thread,))
         await wait((thread,))
         raise
     if error is not None:

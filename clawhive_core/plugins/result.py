@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import decimal
 import math
-import uuid
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from pathlib import PurePath
 from typing import Any, cast
 
@@ -16,16 +15,13 @@ from clawhive_core.errors import ToolError
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.tools import ToolResult
 
-_LEAVES = (
-    dt.date,
-    dt.time,
-    dt.timedelta,
-    decimal.Decimal,
-    uuid.UUID,
-    PurePath,
-    set,
-    frozenset,
-)
+
+@cache
+def _leaves() -> tuple[type[Any], ...]:
+    from decimal import Decimal
+    from uuid import UUID
+
+    return dt.date, dt.time, dt.timedelta, Decimal, UUID, PurePath, set, frozenset
 
 
 def to_result(value: object, tool_call_id: str) -> ToolResult:
@@ -102,7 +98,7 @@ def _json_of_instance(value: Any, place: str) -> Any:
             field.name: _json(getattr(value, field.name), f"{place}/{field.name}")
             for field in fields
         }
-    if isinstance(value, _LEAVES):
+    if isinstance(value, _leaves()):
         return _json_of_leaf(value, place)
     raise _invalid(value, place)
 

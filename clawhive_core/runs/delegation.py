@@ -70,7 +70,10 @@ class Delegation:
         waiting: list[NeedHumanApproval] = []
         names = self.request.delegates
         await side_by_side(
-            partial(self._ask, name, ordinal, prompt, waiting) for ordinal, name in enumerate(names)
+            [
+                partial(self._ask, name, ordinal, prompt, waiting)
+                for ordinal, name in enumerate(names)
+            ]
         )
         if waiting:
             raise waiting[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
@@ -13,7 +13,9 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy.grounding import CONTRACT, Grounds
 from clawhive_core.policy.skill_grounds import SkillGrounds
-from clawhive_core.runs.replay import Record
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.replay import Record
 
 
 def grounds_of(

@@ -9,6 +9,7 @@ from typing import Any
 
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import canonical
+from clawhive_core.model.events import Blob
 from clawhive_core.model.messages import LlmMessage, message_to_json
 
 
@@ -25,24 +26,23 @@ class History:
         """The digest over the digests of all messages so far."""
         return self._hash.hexdigest()
 
-    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> Sequence[LlmMessage]:
-        """Take the messages of a request; return those that were not in the one before.
+    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> list[Blob]:
+        """Take the messages of a request; return, for the log, those not in the one before.
 
         The digest is over what the log holds of them, which is all that a replay has.
         """
         grown = len(messages) >= self.count > 0 and messages[self.count - 1] is self.last
         if not grown:
             self.count, self._hash = 0, hashlib.sha256()
-        new = messages[self.count :]
-        for message in new:
-            self._hash.update(hashlib.sha256(_as_written(message, redactor)).digest())
+        new = [self._take(message, redactor) for message in messages[self.count :]]
         self.count = len(messages)
         self.last = messages[-1] if messages else None
         return new
 
-
-def _as_written(message: LlmMessage, redactor: Redactor) -> bytes:
-    value = message_to_json(message)
-    data = canonical(value)
-    suspect = redactor.active and redactor.may_be_in(data)
-    return canonical(redactor.value(value)) if suspect else data
+    def _take(self, message: LlmMessage, redactor: Redactor) -> Blob:
+        value = message_to_json(message)
+        data = canonical(value)
+        suspect = redactor.active and redactor.may_be_in(data)
+        written = canonical(redactor.value(value)) if suspect else data
+        self._hash.update(hashlib.sha256(written).digest())
+        return Blob(value, encoded=data)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import anyio
-
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
@@ -151,26 +149,25 @@ class Loop:
         results: list[ToolResult | None] = [None] * len(calls)
         waiting: list[NeedHumanApproval] = []
         refused: list[int] = []
-        limiter = anyio.Semaphore(PARALLEL_CALLS)
 
         async def one(index: int, call: ToolCall) -> None:
-            async with limiter:
-                scope = self._scope(turn, index, index)
-                self._tell(turn, call.name)
-                offered = replace(call, catalog_revision=self.settings.catalog_revision)
-                try:
-                    outcome = await self.door.invoke(offered, scope)
-                except NeedHumanApproval as asked:
-                    waiting.append(asked)
-                else:
-                    refused.extend([index] if isinstance(outcome, Refusal) else [])
-                    results[index] = as_result(call.id, outcome)
-                    end_step(self.journal, self.run, self.principal, scope.step)
+            scope = self._scope(turn, index, index)
+            self._tell(turn, call.name)
+            offered = replace(call, catalog_revision=self.settings.catalog_revision)
+            try:
+                outcome = await self.door.invoke(offered, scope)
+            except NeedHumanApproval as asked:
+                waiting.append(asked)
+            else:
+                refused.extend([index] if isinstance(outcome, Refusal) else [])
+                results[index] = as_result(call.id, outcome)
+                end_step(self.journal, self.run, self.principal, scope.step)
 
         if len(calls) == 1:
             await one(0, calls[0])
         else:
-            await side_by_side(partial(one, index, call) for index, call in enumerate(calls))
+            works = [partial(one, index, call) for index, call in enumerate(calls)]
+            await side_by_side(works, PARALLEL_CALLS)
         self._refused_turns = self._refused_turns + 1 if len(refused) == len(calls) else 0
         answered = [result for result in results if result is not None]
         self.artifacts.extend(each for result in answered for each in result.artifacts)

@@ -6,16 +6,18 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from hashlib import sha256
 from typing import Any
 
 import anyio
 
-from clawhive_core.capabilities import parse
+from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.recorded import ANSWERED
 from clawhive_core.execution.scope import CallScope, Signal
-from clawhive_core.model.canonical import digest, preview
+from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.messages import (
@@ -23,7 +25,6 @@ from clawhive_core.model.messages import (
     LlmResponse,
     Usage,
     block_to_json,
-    message_to_json,
 )
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
@@ -34,6 +35,8 @@ from clawhive_core.runs.retry import delay
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
+_OFFERS = 64
+"""How many lists of tools are remembered; each run has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,30 @@ class Patience:
     """How often a call that failed is made again, where that may help."""
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A list of tools that a model is offered, and what the log says of it."""
+
+    tools: tuple[ToolDef, ...]
+    blob: Blob
+    digest: str
+    """The SHA-256 of the blob, lower-case hexadecimal."""
+
+    @classmethod
+    def of(cls, tools: tuple[ToolDef, ...]) -> Offer:
+        """Encode a list of tools."""
+        rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
+        data = canonical(rows)
+        return cls(tools, Blob(rows, encoded=data), sha256(data).hexdigest())
+
+
 class Models:
     """Answers requests through the adapter that their model names.
 
     Args:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
-        patience: How long the provider of a name is waited for.
+        patience: How long the provider of a name is waited for; asked once for each.
     """
 
     def __init__(
@@ -62,12 +82,12 @@ class Models:
         patience: Callable[[str], Patience] = lambda _: Patience(),
     ) -> None:
         self.adapters = adapters
-        self.patience = patience
+        self.patience = cache(patience)
         self._journal = journal
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
         self._budgets: dict[str, Budget] = {}
-        self._tools: dict[int, tuple[tuple[ToolDef, ...], str]] = {}
+        self._offers: dict[int, Offer] = {}
 
     def adapter(self, model: str) -> tuple[LlmAdapter, str]:
         """Return the adapter of `PROVIDER:NAME`, and the name.
@@ -170,16 +190,15 @@ class Models:
         scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
 
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
-        text = f"model.call:{adapter.name}"
-        if adapter.host != adapter.default_host:
-            text = f"{text}/{adapter.host}"
+        elsewhere = adapter.host != adapter.default_host
+        needed = _call_of(f"{adapter.name}/{adapter.host}" if elsewhere else adapter.name)
         scope.run.refresh()
-        authority = scope.run.rules.authority(parse(text))
+        authority = scope.run.rules.authority(needed)
         if authority.verdict != "allow":
             raise ModelError(
-                f"policy does not allow `{text}`",
+                f"policy does not allow `{needed}`",
                 code="denied" if authority.verdict == "deny" else "approval_required",
-                fix=f"{scope.run.command} --grant {text}",
+                fix=f"{scope.run.command} --grant {needed}",
             )
 
     def _start(self, request: LlmRequest, scope: CallScope) -> None:
@@ -190,9 +209,9 @@ class Models:
         body = {
             "model": request.model,
             "system": None if request.system is None else Blob(request.system),
-            "tools": {"count": len(request.tools), "digest": self._tools_digest(request.tools)},
+            "tools": {"count": len(request.tools), "digest": self.offer(request.tools).digest},
             "history": {"count": len(request.messages), "digest": history.digest},
-            "new": [Blob(message_to_json(message)) for message in new],
+            "new": new,
             "max_tokens": request.max_tokens,
             "tool_choice": request.tool_choice,
             **_asked(request),
@@ -233,13 +252,20 @@ class Models:
         )
         self._journal.post(event)
 
-    def _tools_digest(self, tools: tuple[ToolDef, ...]) -> str:
-        """Return the digest of an offered tool list, computed once for each list."""
-        known = self._tools.get(id(tools))
-        if known is None or known[0] is not tools:
-            rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
-            known = self._tools[id(tools)] = (tools, digest(rows))
-        return known[1]
+    def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
+        """Return an offered tool list as the log holds it, encoded once while it is in use."""
+        known = self._offers.get(id(tools))
+        if known is None or known.tools is not tools:
+            while len(self._offers) >= _OFFERS:
+                del self._offers[next(iter(self._offers))]
+            known = self._offers[id(tools)] = Offer.of(tools)
+        return known
+
+
+@lru_cache(maxsize=64)
+def _call_of(provider: str) -> Capability:
+    """Return the right to call a provider, or a provider at a host."""
+    return parse(f"model.call:{provider}")
 
 
 def _asked(request: LlmRequest) -> dict[str, Any]:

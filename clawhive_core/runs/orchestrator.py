@@ -198,9 +198,7 @@ class Orchestrator:
             "continues": request.continues,
             "planner": request.planner,
             "catalog_revision": request.catalog_revision,
-            "tools": Blob(
-                [[each.name, each.description, each.parameters] for each in request.tools]
-            ),
+            "tools": self.models.offer(request.tools).blob,
             "instructions": Blob(request.instructions),
             **request.rest,
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),

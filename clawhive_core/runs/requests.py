@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
@@ -15,7 +15,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.allow_list import AllowList
-from clawhive_core.execution.scope import CORE, RunScope
+from clawhive_core.execution.scope import RunScope
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -31,7 +31,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
-from clawhive_core.runs.agents import AGENTS, Agent, agent_of, allow_list, budget_limits
+from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import last_run, messages_of
 from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
@@ -39,15 +39,16 @@ from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
+from clawhive_core.runs.offered import offered, polling
 from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
-from clawhive_core.runs.replay import Record
 from clawhive_core.runs.skill_prompt import skill_prompt
 from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
-STUB = "stub"
+if TYPE_CHECKING:
+    from clawhive_core.runs.replay import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,12 @@ class RequestMaker:
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        tools = self.offered_tools(allow) if agent.form == "full" else ()
+        tools = offered(self.catalog.current, allow) if agent.form == "full" else ()
         names, library = (tool.name for tool in tools), self.library.only(agent.skills)
         return {
             "model": chosen,
             "tools": tools,
-            "polling": self._polling(tools),
+            "polling": polling(self.catalog.current, tools),
             "max_tokens": self.config.get("model.max_tokens"),
             "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
             "persona": agent.persona,
@@ -214,12 +215,15 @@ class RequestMaker:
             **more,
         )
 
-    def resumed(self, record: Record, options: RunOptions) -> RunRequest:
+    def resumed(self, run_id: str, options: RunOptions) -> RunRequest:
         """Return the request of a recorded run that goes on, with the rights that it still has.
 
         Raises:
             NotReplayable: Its task type is gone.
         """
+        from clawhive_core.runs.replay import Record
+
+        record = Record.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
         present = datetime.now(UTC)
@@ -242,6 +246,8 @@ class RequestMaker:
 
     def _remembered(self, request: RunRequest, record: Record) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
+        from clawhive_core.runs.replay import Record
+
         above = None
         if request.parent_run_id is not None:
             parent = Record.load(self.log, request.parent_run_id)
@@ -284,23 +290,6 @@ class RequestMaker:
             "ask": options.ask,
             "revocations": Revocations(self.log, self.config.user_dir),
         }
-
-    def offered_tools(self, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
-        """Return what an agent's model is offered: what its list has, but the stub's tools.
-
-        An agent that says nothing of when to delegate to it is not offered either.
-        """
-        return tuple(
-            tool.meta.to_def()
-            for tool in self.catalog.current
-            if tool.meta.provider_id != STUB
-            and (tool.meta.description or tool.meta.provider_id != AGENTS)
-            and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
-        )
-
-    def _polling(self, tools: Sequence[ToolDef]) -> frozenset[str]:
-        current = self.catalog.current.tools
-        return frozenset(tool.name for tool in tools if current[tool.name].meta.polling)
 
     def recorded(self, record: Record) -> RunRequest:
         """Return the request of a recorded run, with today's task type.

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approval import Approvals
-from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.journal import run_event
+from clawhive_core.runs.live import Live
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.ownership import release
@@ -30,17 +28,6 @@ from clawhive_core.runs.replay import (
     RecordedJournal,
     recorded_answer,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """What a resumed run does its missing parts with."""
-
-    log: EventLog
-    door: Door
-    models: Models
-    catalog: CatalogStore
-    book: ApprovalBook
 
 
 class ResumingJournal(RecordedJournal):

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import anyio
 
 Work = Callable[[], Awaitable[None]]
 
 
-async def side_by_side(works: Iterable[Work]) -> None:
-    """Run all at the same time; the first failure cancels the others and is raised as it is."""
+async def side_by_side(works: Sequence[Work], limit: int | None = None) -> None:
+    """Run all at the same time; the first failure cancels the others and is raised as it is.
+
+    Args:
+        works: What to run; they begin in this order.
+        limit: How many run at once, at most; None for all.
+    """
+    waiting = iter(works)
     try:
         async with anyio.create_task_group() as group:
-            for work in works:
-                group.start_soon(_run, work)
+            for _ in works[:limit]:
+                group.start_soon(_run, waiting)
     except BaseExceptionGroup as failures:
         raise _first(failures) from None
 
 
-async def _run(work: Work) -> None:
-    await work()
+async def _run(waiting: Iterator[Work]) -> None:
+    for work in waiting:
+        await work()
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

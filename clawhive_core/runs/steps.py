@@ -85,9 +85,11 @@ class PlanRunner:
             self._shown[name] = result.to_value()
             ended[name].set()
         await side_by_side(
-            partial(self._when_ready, step, ordinal, ended, limiter)
-            for ordinal, step in enumerate(self.plan.steps)
-            if step.name not in self.results
+            [
+                partial(self._when_ready, step, ordinal, ended, limiter)
+                for ordinal, step in enumerate(self.plan.steps)
+                if step.name not in self.results
+            ]
         )
 
     def _id(self, step: PlannedStep) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -18,6 +17,8 @@ def missing(requires: Requires, env: Mapping[str, str]) -> list[str]:
 
 
 def _missing(requires: Requires, env: Mapping[str, str]) -> Iterator[str]:
+    import shutil
+
     system = _SYSTEMS.get(sys.platform, sys.platform)
     if requires.os and system not in requires.os:
         yield f"it is for {' and '.join(requires.os)} only"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +27,8 @@ def make_from_template(
     Raises:
         UsageError: `already_exists` or `io_error`.
     """
+    import tempfile
+
     if target.exists() or target.is_symlink():
         raise UsageError(
             f"{shown_path(target)} is already there",
@@ -55,6 +55,8 @@ def make_from_template(
 
 
 def _fill(template: Path, folder: Path, words: Mapping[str, str]) -> None:
+    import shutil
+
     for source in sorted(template.rglob("*")):
         if source.is_dir() or "__pycache__" in source.parts:
             continue

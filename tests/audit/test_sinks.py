@@ -136,18 +136,28 @@ async def test_a_batch_that_one_sink_has_reaches_the_others_when_the_pump_is_sto
     assert [sink.kinds for sink in (first, second)] == [["a"], ["a"]]
 
 
-async def test_a_sink_that_hangs_counts_as_failed(log, monkeypatch):
-    monkeypatch.setattr("clawhive_core.audit.sinks._PATIENCE_SECONDS", 0.01)
-
+async def test_a_sink_that_hangs_counts_as_failed(log):
     class Hung(Sink):
         async def write(self, events):
             await anyio.Event().wait()
 
-    fanout = SinkFanout(log, [Hung("hung", required=True)])
+    fanout = SinkFanout(log, [Hung("hung", required=True)], write_seconds=0.01)
     await log.append(Event("a", {}))
     await log.flush()
     await fanout.drain()
-    assert "required audit sink `hung` failed" in fanout.problem()
+    assert "required audit sink `hung` failed (it took longer than 0.01 s)" in fanout.problem()
+
+
+async def test_a_sink_that_does_not_close_is_not_waited_for_without_end(log):
+    class Open(Sink):
+        async def close(self):
+            await anyio.sleep_forever()
+
+    last = Sink("last")
+    fanout = SinkFanout(log, [Open("open"), last], close_seconds=0.01)
+    await fanout.close()
+    assert last.is_closed
+    assert fanout.failures == {"open": 1}
 
 
 async def test_a_required_sink_that_is_not_there_is_a_problem_from_the_beginning(log):

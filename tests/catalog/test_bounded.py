@@ -63,6 +63,20 @@ async def test_work_that_does_not_stop_is_abandoned_and_fails_silently_later():
     assert work.late_result() is None
 
 
+async def test_work_that_waits_for_something_once_cancelled_is_cancelled_once_more():
+    with pytest.raises(Overdue) as caught:
+        await run_bounded(_waiting(), 0.01, 0.04)
+    assert caught.value.fate == "stopped"
+
+
+async def _waiting():
+    """Wait after the first cancellation, as anyio does for a program that it should end."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        await anyio.sleep_forever()
+
+
 async def _stubborn(release):
     while not release.is_set():
         try:

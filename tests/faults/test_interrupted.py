@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM in the middle: the run is cancelled, its worker gone, its log whole."""
 
 import signal
+import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -64,3 +66,26 @@ def test_following_the_log_ends_quietly(processes):
     process.send_signal(signal.SIGINT)
     done = processes.end(process)
     assert (done.code, done.err) == (130, "")
+
+
+BLOCKED = """
+import time
+from clawhive_core.cli.settings import run_async
+
+async def work():
+    print("on", flush=True)
+    time.sleep(3600)
+
+run_async(work())
+"""
+
+
+@pytest.mark.promise("P-168")
+def test_the_third_interruption_ends_even_what_blocks_the_event_loop(processes):
+    process = processes.start(code=BLOCKED)
+    until(process.stdout, b"on")
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    assert processes.end(process).code == 130

@@ -1,0 +1,22 @@
+"""What a run that goes on is done with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.door import Door
+from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.runs.models import Models
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a resumed run does its missing parts with."""
+
+    log: EventLog
+    door: Door
+    models: Models
+    catalog: CatalogStore
+    book: ApprovalBook

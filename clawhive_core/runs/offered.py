@@ -1,0 +1,32 @@
+"""What a model is offered of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clawhive_core.catalog.catalog import Catalog
+from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.execution.scope import CORE
+from clawhive_core.model.tools import ToolDef
+from clawhive_core.runs.agents import AGENTS
+
+STUB = "stub"
+
+
+def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
+    """Return what an agent's model is offered: what its list has, but the stub's tools.
+
+    An agent that says nothing of when to delegate to it is not offered either.
+    """
+    return tuple(
+        tool.meta.to_def()
+        for tool in catalog
+        if tool.meta.provider_id != STUB
+        and (tool.meta.description or tool.meta.provider_id != AGENTS)
+        and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
+    )
+
+
+def polling(catalog: Catalog, tools: Iterable[ToolDef]) -> frozenset[str]:
+    """Return those of some tools that may well answer the same call differently."""
+    return frozenset(tool.name for tool in tools if catalog.tools[tool.name].meta.polling)
