@@ -251,14 +251,20 @@ async def owned(log: EventLog, run_id: str) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do something while the body runs, and stop it after."""
+    """Do something while the body runs, and stop it after, not before what it shields has ended."""
     import asyncio
 
-    task = asyncio.ensure_future(work)
+    scope = anyio.CancelScope()
+
+    async def scoped() -> None:
+        with scope:
+            await work
+
+    task = asyncio.ensure_future(scoped())
     try:
         yield
     finally:
-        task.cancel()
+        scope.cancel()
         await asyncio.wait((task,))
         with suppress(asyncio.CancelledError, ClawHiveError):
             task.result()

@@ -8,6 +8,7 @@ import pytest
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
+from clawhive_core.runs.ownership import beside
 
 
 class Sink:
@@ -134,6 +135,25 @@ async def test_a_batch_that_one_sink_has_reaches_the_others_when_the_pump_is_sto
         free.set()
     await fanout.close()
     assert [sink.kinds for sink in (first, second)] == [["a"], ["a"]]
+
+
+async def test_a_batch_that_a_sink_has_is_delivered_although_the_hive_closes(log):
+    given, free = anyio.Event(), anyio.Event()
+
+    class Slow(Sink):
+        async def write(self, events):
+            given.set()
+            await free.wait()
+            await super().write(events)
+
+    sink = Slow()
+    fanout = SinkFanout(log, [sink])
+    async with beside(fanout.pump()):
+        await log.append(Event("a", {}))
+        await given.wait()
+        asyncio.get_running_loop().call_soon(free.set)  # once the pump was told to stop
+    await fanout.close()
+    assert sink.kinds == ["a"]
 
 
 async def test_a_sink_that_hangs_counts_as_failed(log):
