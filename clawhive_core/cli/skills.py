@@ -178,7 +178,13 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
 
 @command.command(epilog="Example: clawhive skills check skills")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
-@click.option("--format", "output", metavar="FORM", default="text", help="`text` or `json`.")
+@click.option(
+    "--format",
+    "output",
+    metavar="FORM",
+    default="text",
+    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option(
