@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -88,7 +88,7 @@ def _base(path: Path) -> str:
 
 
 def _names(path: Path, document: Any) -> list[str]:
-    known = cast("Mapping[str, Any]", document) if isinstance(document, dict) else {}
+    known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     rows: Any = known.get("findings")
     if known.get("schema") != _SCHEMA or not isinstance(rows, list):
         raise _error(path, f"it is not in the form {_SCHEMA}")

@@ -16,9 +16,14 @@ def with_fixes(text: str, fixes: Iterable[Fix]) -> tuple[str, int]:
     taken: list[Edit] = []
     made = 0
     for fix in sorted(dict.fromkeys(fixes), key=_begin):
-        if fix.edits and all(_fits(edit, taken, len(text)) for edit in fix.edits):
-            taken.extend(fix.edits)
-            made += 1
+        with_it = [*taken]
+        for edit in fix.edits:
+            if not _fits(edit, with_it, len(text)):
+                break
+            with_it.append(edit)
+        else:
+            made += len(with_it) > len(taken)
+            taken = with_it
     for edit in sorted(taken, key=lambda each: (each.start, each.end), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text, made

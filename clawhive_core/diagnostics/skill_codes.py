@@ -83,7 +83,8 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0209",
         "The compatibility is too long, or no text",
-        "The public standard allows a text of at most 500 characters.",
+        "The public standard allows a text of at most 500 characters, and the reference validators "
+        "refuse everything else.",
         "Shorten it; details belong into the body.",
     ),
     Explanation(

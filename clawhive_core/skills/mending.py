@@ -14,7 +14,9 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.fixes import MENDED, Source, with_edits
+from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.skill_set import SkillSet
+from clawhive_core.skills.text import TEXT_FILE
 
 _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
 """Whose files are the user's to change; those of plugins and of the wheel are not."""
@@ -66,8 +68,8 @@ def mend(skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]) -
 
 
 def _files(folder: Path, *files: Path | None) -> Iterator[Path]:
-    """Yield the files of a skill that findings with edits may be about."""
-    yield folder / "SKILL.md"
+    """Yield the files of a skill that may be mended; one that cannot be read has no other name."""
+    yield from (folder / name for name in (TEXT_FILE, *MANIFESTS))
     yield from (file for file in files if file is not None)
 
 

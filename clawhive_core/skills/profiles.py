@@ -18,7 +18,7 @@ from clawhive_core.diagnostics.nearest import nearest, suggestion
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.text import SkillText, read_skill_text
+from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
 
 Profile = Literal["lenient", "strict", "portable"]
 PROFILES: tuple[Profile, ...] = ("lenient", "strict", "portable")
@@ -76,7 +76,7 @@ class _Standard:
 
     def _unread(self) -> Path | None:
         """Return the SKILL.md of a skill whose text could not be read."""
-        file = self._skill.folder / "SKILL.md"
+        file = self._skill.folder / TEXT_FILE
         alone = self._skill.content == self._skill.manifest
         return file if not alone and file.is_file() else None
 
