@@ -81,13 +81,10 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
 def load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
     """Return the skills as every start finds them, held against the tools that are listed."""
     from clawhive_core.cli.tool_listing import read_tools
-    from clawhive_core.hive.known_tools import listed_tools
-    from clawhive_core.skills.load import load_skills
+    from clawhive_core.hive.found_skills import found_skills
 
-    config, plugins = settings.config(), settings.plugins()
-    tools = listed_tools(config, plugins) if listing is None else read_tools(listing)
-    sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
-    return load_skills(config, sources, paths=paths, tools=tools)
+    tools = None if listing is None else read_tools(listing)
+    return found_skills(settings.config(), settings.plugins(), paths, tools)
 
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
