@@ -192,7 +192,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "CH0301",
         "A key of a contract stands at the top of a SKILL.md",
         "It is read, but tools that keep strictly to the public standard refuse the file.",
-        "Move the key to `clawhive.yaml` beside the SKILL.md.",
+        "Move the contract to `clawhive.yaml` beside the SKILL.md: `clawhive skills check --fix`.",
     ),
     Explanation(
         "CH0302",

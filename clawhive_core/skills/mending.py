@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,9 +15,12 @@ from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.fixes import MENDED, Source, with_edits
 from clawhive_core.skills.manifest import MANIFESTS
+from clawhive_core.skills.moving import contract_move, move_contract
 from clawhive_core.skills.skill_set import SkillSet
 from clawhive_core.skills.text import TEXT_FILE
 
+MOVED = frozenset({"CH0301", "CH0212"})
+"""The codes of the findings about a contract at the top of a SKILL.md."""
 _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
 """Whose files are the user's to change; those of plugins and of the wheel are not."""
 
@@ -73,15 +76,13 @@ def _files(folder: Path, *files: Path | None) -> Iterator[Path]:
     yield from (file for file in files if file is not None)
 
 
-def _mend_file(file: Path, findings: Iterable[Finding], roots: Sequence[Path]) -> Mended | None:
+def _mend_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) -> Mended | None:
     data = _read(file)
     text = None if data is None else _decoded(data)
     if data is None or text is None:
         return None
-    source = Source(text)
-    found = [with_edits(each, source) for each in findings]
-    after, made = with_fixes(text, [each.fix for each in found if each.fix and each.fix.edits])
-    if not made or after == text:
+    change = _edits(text, findings) or _move(file, text, findings)
+    if change is None:
         return None
     real, shown = Path(os.path.realpath(file)), shown_path(file)
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
@@ -89,10 +90,35 @@ def _mend_file(file: Path, findings: Iterable[Finding], roots: Sequence[Path]) -
     try:
         if _read(real) != data:
             return Mended(shown, 0, "it was changed in the meantime")
-        replace_whole(real, after.encode("utf-8"))
+        change.write(real)
     except OSError as error:
         return Mended(shown, 0, f"it cannot be written: {error.strerror}")
-    return Mended(shown, made)
+    return Mended(shown, change.fixes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is done to one file."""
+
+    fixes: int
+    write: Callable[[Path], None]
+
+
+def _edits(text: str, findings: Sequence[Finding]) -> _Change | None:
+    source = Source(text)
+    found = [with_edits(each, source) for each in findings]
+    after, made = with_fixes(text, [each.fix for each in found if each.fix and each.fix.edits])
+    if after == text:
+        return None
+    return _Change(made, lambda file: replace_whole(file, after.encode("utf-8")))
+
+
+def _move(file: Path, text: str, findings: Sequence[Finding]) -> _Change | None:
+    """Return the move of a contract out of a SKILL.md, when nothing else is left to mend in it."""
+    if all(each.code not in MOVED for each in findings) or file.is_symlink():
+        return None
+    move = contract_move(file, text)
+    return None if move is None else _Change(1, lambda real: move_contract(real, move))
 
 
 def _by_file(findings: Iterable[Finding]) -> Iterator[tuple[str | None, Iterable[Finding]]]:

@@ -110,6 +110,41 @@ def test_what_is_not_certain_is_left_alone(mended, name, before):
     assert mended(name, data) == data
 
 
+MOVED = 'id: zodiac # own\nexports:\n  api_version: "1.0"\n  tools: []\n'
+
+
+@pytest.mark.promise("P-211")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("profile", ["lenient", "strict"])
+def test_a_contract_at_the_top_moves_into_its_own_file_line_by_line(place, mended, end, profile):
+    head, rest = "---\nname: words-of\n", "# why\nlicense: MIT\ndescription: d\n---\n\nbody\n"
+    before = f"{head}{MOVED}{rest}imports: no\n".replace("\n", end).encode()
+    after = mended("SKILL.md", before, profile)
+    folder = place.root / "skills" / "words-of"
+    moved = folder.joinpath("clawhive.yaml").read_bytes()
+    assert (
+        after == (head + rest.removeprefix("# why\n") + "imports: no\n").replace("\n", end).encode()
+    )
+    assert moved == f"{MOVED}# why\n".replace("\n", end).encode()
+    (entry,) = place.load(paths=[folder]).entries
+    assert (entry.skill.id, entry.skill.exports.api_version) == ("zodiac", "1.0")
+    assert entry.state == "loaded"
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "name: &n words-of\ndescription: *n\nexports: {tools: []}\nid: *n",
+        "{name: words-of, description: d, exports: {tools: []}}",
+        "name: words-of\ndescription: d\nexports: {tools: []}\nmetadata: {clawhive: {}}",
+    ],
+)
+def test_a_contract_that_cannot_move_whole_stays(place, mended, front):
+    data = f"---\n{front}\n---\n".encode()
+    assert mended("SKILL.md", data) == data
+    assert not place.root.joinpath("skills/words-of/clawhive.yaml").exists()
+
+
 def test_a_skill_that_others_import_is_not_renamed(place, monkeypatch):
     monkeypatch.chdir(place.root)
     file = place.text("folder", "name: known\ndescription: d")
