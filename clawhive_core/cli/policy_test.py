@@ -25,7 +25,13 @@ _OUT = "policy-test"
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
-@click.option("--format", "output", metavar="FORM", default="text", help="`text` or `json`.")
+@click.option(
+    "--format",
+    "output",
+    metavar="FORM",
+    default="text",
+    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(settings: Settings, files: Sequence[Path], output: str, *, as_json: bool) -> int:

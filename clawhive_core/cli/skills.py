@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,14 @@ import click
 
 from clawhive_core.cli.output import note, print_json, style, table
 from clawhive_core.cli.settings import Settings
+from clawhive_core.cli.skills_check import command as check
+from clawhive_core.cli.skills_check import load
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.skills.skill import Skill
-    from clawhive_core.skills.skill_set import Entry, SkillSet
+    from clawhive_core.skills.skill_set import Entry
 
 _COLORS = {"invalid": "red", "gated": "yellow", "disabled": "yellow"}
 
@@ -30,6 +31,9 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
 
 
+command.add_command(check)
+
+
 @command.command("list", epilog="Example: clawhive skills list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -39,7 +43,7 @@ def list_(settings: Settings, *, as_json: bool) -> None:
 
 
 def _list(settings: Settings, *, as_json: bool) -> None:
-    found = _load(settings)
+    found = load(settings)
     if as_json:
         rows = [entry.to_dict() for entry in found.entries]
         print_json({"schema": "skills/1", "skills": rows})
@@ -68,7 +72,7 @@ def _list(settings: Settings, *, as_json: bool) -> None:
 @click.pass_obj
 def show(settings: Settings, name: str, *, as_json: bool) -> None:
     """Show what the skill NAME says, offers, needs and may do."""
-    entry = _load(settings).find(name)
+    entry = load(settings).find(name)
     if as_json:
         print_json(_shown(entry))
         return
@@ -94,7 +98,7 @@ def disable(settings: Settings, name: str, *, as_json: bool) -> None:
     """Switch the skill NAME off in this project: its task types are refused."""
     from clawhive_core.skills.switch import Switches
 
-    _load(settings).find(name)
+    load(settings).find(name)
     Switches(settings.config()).disable(name, os.environ)
     _after(settings, name, "disabled", as_json=as_json)
 
@@ -109,7 +113,7 @@ def enable(settings: Settings, name: str, *, as_json: bool) -> None:
 
     switches = Switches(settings.config())
     try:
-        _load(settings).find(name)
+        load(settings).find(name)
     except UnknownId:
         if as_json or name not in switches.reasons():
             raise
@@ -130,7 +134,7 @@ def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bo
     from clawhive_core.skills.trust import SkillTrust
 
     refuse_inside_run(os.environ)
-    skill = _load(settings).find(name).skill
+    skill = load(settings).find(name).skill
     trusted = SkillTrust(settings.config().user_dir)
     if revoke:
         trusted.revoke(skill, os.environ)
@@ -176,56 +180,9 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
     note(f'try it: clawhive run --task {name}.count_words --input text="one two three"')
 
 
-@command.command(epilog="Example: clawhive skills check skills")
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
-@click.option("--format", "output", metavar="FORM", default="text", help="`text` or `json`.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--strict", is_flag=True, help="Fail on warnings too.")
-@click.option(
-    "--tools",
-    "listing",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The tools that skills may require, as `tools list --json` prints them.",
-)
-@click.pass_obj
-def check(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
-    """Check the skills below each PATH, or all that are found, and hold their contracts together.
-
-    Required tools are looked up in the manifests of the installed plugins, or in FILE. Exits with
-    1 where there is an error.
-    """
-    from clawhive_core.diagnostics.finding import count
-    from clawhive_core.diagnostics.outputs import render
-    from clawhive_core.skills.report import SkillReport
-
-    report = SkillReport.of(lambda: _load(settings, paths, options["listing"]))
-    text = render(report.findings, options["output"])
-    if options["as_json"] or options["output"] == "json":
-        print_json(report.to_dict())
-    else:
-        click.echo(text)
-        note(f"{len(report.skills.entries)} skills checked")
-    strictly = options["strict"] or settings.strict
-    warned = strictly and count(report.findings)["warnings"]
-    return 0 if report.ok and not warned else 1
-
-
-def _load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
-    """Return the skills as every start finds them, held against the tools that are listed."""
-    from clawhive_core.cli.tool_listing import read_tools
-    from clawhive_core.hive.known_tools import listed_tools
-    from clawhive_core.skills.load import load_skills
-
-    config, plugins = settings.config(), settings.plugins()
-    tools = listed_tools(config, plugins) if listing is None else read_tools(listing)
-    sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
-    return load_skills(config, sources, paths=paths, tools=tools)
-
-
 def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(_shown(_load(settings).find(name)))
+        print_json(_shown(load(settings).find(name)))
     else:
         click.echo(f"{done}: {name}")
 

@@ -23,7 +23,14 @@ ERRORS: tuple[Explanation, ...] = (
         "unknown_format",
         "There is no such output format",
         "Findings can be written in a few named forms. The name given is none of them.",
-        "Use `--format text` or `--format json`.",
+        "Use `--format text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
+    ),
+    Explanation(
+        "invalid_baseline",
+        "The baseline cannot be used",
+        "`--baseline` names a file of known findings, as `--write-baseline` writes it. The file is "
+        "not there, cannot be read or written, or holds something else; nothing was left out.",
+        "Write it again: `clawhive skills check --baseline FILE --write-baseline`.",
     ),
     Explanation(
         "invalid_config",

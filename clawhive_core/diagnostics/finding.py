@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 
-_RANK: Mapping[str, int] = {"error": 0, "warning": 1, "note": 2}
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""The most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """One replacement in a text file: `text` takes the place of what lies between two offsets.
 
-    Offsets count Unicode characters from the start of the file's decoded text; `start == end`
-    inserts.
+    Offsets count Unicode characters from the start of the file, read as UTF-8 with its line ends as
+    they are; a byte order mark is one of them. `start == end` inserts.
     """
 
     start: int
@@ -70,6 +71,11 @@ class Finding:
         known = (self.file, self.line, self.column if self.line is not None else None)
         return ":".join(str(part) for part in known if part is not None)
 
+    @property
+    def sentence(self) -> str:
+        """The message and what mends it, for outputs that have one text for both."""
+        return self.message if self.fix is None else f"{self.message}; fix: {self.fix.title}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as the JSON object that `--json` prints."""
         return {
@@ -86,15 +92,16 @@ class Finding:
         }
 
 
-def sort_key(finding: Finding) -> tuple[str, int, int, int, str, str]:
-    """Return what findings are ordered by: file, place, severity, code, message."""
+def sort_key(finding: Finding) -> tuple[str, int, int, int, str, str, str]:
+    """Return what findings are ordered by: file, place, severity, code, message, all the rest."""
     return (
         finding.file or "",
         finding.line or 0,
         finding.column or 0,
-        _RANK[finding.severity],
+        SEVERITIES.index(finding.severity),
         finding.code,
         finding.message,
+        repr((finding.end_line, finding.end_column, finding.fix, finding.url)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 _LONGEST = 200  # comparing costs the square of the length, and nobody mistypes a longer name
@@ -21,3 +22,14 @@ def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | No
 
     found = get_close_matches(word, list(words), n=1, cutoff=cutoff)
     return found[0] if found else None
+
+
+def suggestion(word: str) -> str:
+    """Return the sentence that suggests a word, as the title of a fix."""
+    return f"did you mean `{word}`?"
+
+
+def suggested(title: str) -> str | None:
+    """Return the word that a title suggests, None where it says something else."""
+    match = re.fullmatch(r"did you mean `([^`]+)`\?", title)
+    return None if match is None else match[1]

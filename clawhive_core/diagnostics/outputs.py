@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
+from clawhive_core.diagnostics.finding import SEVERITIES, Finding, count, sorted_findings
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import UsageError
 
@@ -12,8 +13,13 @@ Output = Callable[[Sequence[Finding]], str]
 """Turns findings, sorted, into a text without final newline."""
 
 
-def render(findings: Sequence[Finding], output: str = "text") -> str:
+def render(findings: Sequence[Finding], output: str = "text", *, strict: bool = False) -> str:
     """Return findings, sorted and each once, in one of the `OUTPUTS`.
+
+    Args:
+        findings: What was found.
+        output: The name of the form.
+        strict: Whether a warning fails too; only JUnit's form says what fails.
 
     Raises:
         UsageError: There is no such output.
@@ -27,17 +33,35 @@ def render(findings: Sequence[Finding], output: str = "text") -> str:
             code="unknown_format",
             fix=f"use {guess}" if guess else f"use one of: {known}",
         )
-    return write(sorted_findings(findings))
+    shown = sorted_findings(findings)
+    return _as_junit(shown, strict=True) if strict and write is _as_junit else write(shown)
 
 
 def as_text(findings: Sequence[Finding]) -> str:
     """Return one line a finding, `file:line:column: severity CODE message`, and a summary.
 
-    A fix follows on an indented line. Control characters are escaped: what a file says must not
-    steer a terminal.
+    Where there are several, one line for each code stands before them. A fix follows on an indented
+    line. Control characters are escaped: what a file says must not steer a terminal.
     """
     lines = [line for finding in findings for line in _lines(finding)]
-    return "\n".join([*lines, summary(findings)])
+    return "\n".join([*_codes(findings), *lines, summary(findings)])
+
+
+def _codes(findings: Sequence[Finding]) -> list[str]:
+    """Return a line for each code, the most severe first: how often, and what it means."""
+    if len(findings) < 2:  # noqa: PLR2004 - one finding speaks for itself
+        return []
+    from clawhive_core.diagnostics.codes import explain
+
+    numbers = Counter((finding.severity, finding.code) for finding in findings)
+    ordered = sorted(numbers, key=lambda each: (SEVERITIES.index(each[0]), each[1]))
+    rows = [
+        (code, _plural(numbers[severity, code], severity), known.title if known else "")
+        for severity, code in ordered
+        for known in (explain(code),)
+    ]
+    width = max(len(row[1]) for row in rows)
+    return [f"{code}  {number:<{width}}  {title}".rstrip() for code, number, title in rows]
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -80,5 +104,36 @@ def as_json(findings: Sequence[Finding]) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-OUTPUTS: Mapping[str, Output] = {"text": as_text, "json": as_json}
-"""Every output that `--format` knows."""
+def _as_sarif(findings: Sequence[Finding]) -> str:
+    from clawhive_core.diagnostics.sarif import as_sarif
+
+    return as_sarif(findings)
+
+
+def _as_github(findings: Sequence[Finding]) -> str:
+    from clawhive_core.diagnostics.github import as_github
+
+    return as_github(findings)
+
+
+def _as_gitlab(findings: Sequence[Finding]) -> str:
+    from clawhive_core.diagnostics.gitlab import as_gitlab
+
+    return as_gitlab(findings)
+
+
+def _as_junit(findings: Sequence[Finding], *, strict: bool = False) -> str:
+    from clawhive_core.diagnostics.junit import as_junit
+
+    return as_junit(findings, strict=strict)
+
+
+OUTPUTS: Mapping[str, Output] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": _as_sarif,
+    "github": _as_github,
+    "gitlab": _as_gitlab,
+    "junit": _as_junit,
+}
+"""Every output that `--format` knows; each is imported when it is wanted."""

@@ -41,6 +41,14 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Name the folder by the rule, or write `id: ...`.",
     ),
     Explanation(
+        "CH0203",
+        "The name breaks the rule of the standard",
+        "The public standard allows lower-case letters, digits and single hyphens within a "
+        "name, at most 64 characters. ClawHive loads the skill all the same; only the "
+        "profiles `strict` and `portable` say this.",
+        "Rename the skill, and its folder with it.",
+    ),
+    Explanation(
         "CH0204",
         "Name and folder differ",
         "The public standard wants the `name` of a SKILL.md to be its folder's name. The skill is "
@@ -60,6 +68,63 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Shorten it; details belong into the body.",
     ),
     Explanation(
+        "CH0207",
+        "The description is no text",
+        "YAML reads the value as a number, a list or another type, and other tools refuse it.",
+        "Put it in quotes.",
+    ),
+    Explanation(
+        "CH0208",
+        "The description has angle brackets",
+        "Some uploaders refuse `<` and `>` in a description, since it becomes a part of a "
+        "prompt with tags. Only the profile `portable` says this.",
+        "Write it in words.",
+    ),
+    Explanation(
+        "CH0209",
+        "The compatibility is too long, or no text",
+        "The public standard allows a text of at most 500 characters, and the reference validators "
+        "refuse everything else.",
+        "Shorten it; details belong into the body.",
+    ),
+    Explanation(
+        "CH0210",
+        "The allowed tools are no plain list",
+        "The public standard has one text with spaces between the tools. Many skills write "
+        "commas or a YAML list, which some tools refuse. Only the profile `portable` says "
+        "this.",
+        "Write `allowed-tools: Read Write`.",
+    ),
+    Explanation(
+        "CH0211",
+        "A value of `metadata` is no text",
+        "The public standard has texts under texts in `metadata`, and some tools refuse "
+        "everything else. Only the profile `portable` says this.",
+        "Put it in quotes, or move it into a file beside the SKILL.md.",
+    ),
+    Explanation(
+        "CH0212",
+        "A key is not in the standard",
+        "The public standard allows six keys at the top of a SKILL.md, and the reference "
+        "validators refuse a file with any other. ClawHive keeps such keys; only the profiles"
+        " `strict` and `portable` say this.",
+        "Move it below `metadata`, or into `clawhive.yaml` where it is of a contract.",
+    ),
+    Explanation(
+        "CH0213",
+        "A list or mapping stands in brackets",
+        "The standard's reference validator in Python reads a part of YAML only, without `[...]` "
+        "and `{...}`. Only the profile `portable` says this.",
+        "Write each entry in a line of its own.",
+    ),
+    Explanation(
+        "CH0220",
+        "There is no SKILL.md",
+        "The folder has a contract alone. ClawHive needs no more, but other tools do not see "
+        "a skill in it; only the profiles `strict` and `portable` say this.",
+        "Write a SKILL.md with `name` and `description`.",
+    ),
+    Explanation(
         "CH0221",
         "There is no frontmatter",
         f"A SKILL.md begins with a block between two lines `---`. {_LEFT_OUT}",
@@ -70,6 +135,13 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "The frontmatter has no end",
         f"The block that the first `---` opens is never closed. {_LEFT_OUT}",
         "Write a line `---` after its last key.",
+    ),
+    Explanation(
+        "CH0223",
+        "Something stands before the frontmatter",
+        "The file begins with a byte order mark or with blank lines. ClawHive reads it; other"
+        " tools look for `---` as the first three characters.",
+        "Delete what stands before it: `clawhive skills check --profile strict --fix`.",
     ),
     Explanation(
         "CH0224",
@@ -120,7 +192,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "CH0301",
         "A key of a contract stands at the top of a SKILL.md",
         "It is read, but tools that keep strictly to the public standard refuse the file.",
-        "Move the key to `clawhive.yaml` beside the SKILL.md.",
+        "Move the contract to `clawhive.yaml` beside the SKILL.md: `clawhive skills check --fix`.",
     ),
     Explanation(
         "CH0302",

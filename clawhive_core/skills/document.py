@@ -80,6 +80,16 @@ class Document:
         name = dotted(path) or f"the {self._what}"
         return InvalidSkill(self.finding("CH0305", path, f"{name}: {message}", fix))
 
+    def flow_styled(self) -> Iterator[Place]:
+        """Yield where lists and mappings stand that are written in brackets."""
+        waiting: list[Any] = [self._node]
+        while waiting:
+            node = waiting.pop()
+            if getattr(node, "flow_style", False):
+                yield self._at(node.start_mark)
+            elif node is not None:
+                waiting += _below(node)
+
     def _at(self, mark: Any) -> Place:
         line, column = (0, 0) if mark is None else (mark.line, mark.column)
         return Place(self.file, line + self._first_line + 1, column + 1)

@@ -205,7 +205,7 @@ class _Folder:
             value = self._parsed(document, path, value)
         if path:
             return Fields.of(document, path, value)
-        own = {key: value[key] for key in value if key in _TOP_KEYS and key in value}
+        own = {key: value[key] for key in value if key in TOP_KEYS and key in value}
         if not any(key in own for key in _CONTRACT_KEYS):
             own = {"requires": own["requires"]}
         return Fields.of(document, path, own)
@@ -218,10 +218,11 @@ class _Folder:
             raise document.fail(path, f"is no JSON: {error}") from None
 
 
-_TOP_KEYS = (
+TOP_KEYS = (
     *("id", "version", "exports", "imports", "requires", "required_tools", "permissions"),
     "tasks",
 )
+"""The keys of a contract that stands at the top of a SKILL.md."""
 
 
 def _slug(name: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from clawhive_core.diagnostics.finding import Finding, count
+from clawhive_core.diagnostics.baseline import Baseline
+from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
+from clawhive_core.skills.mending import mendable
+from clawhive_core.skills.profiles import Profile, at_profile
 from clawhive_core.skills.skill_set import SkillSet
 
 
@@ -17,33 +21,51 @@ class SkillReport:
 
     skills: SkillSet
     seconds: float
+    findings: Sequence[Finding] = ()
+    """Sorted by place, each with the edits that mend it where these are certain."""
+    baselined: int | None = None
+    """How many findings a baseline keeps back, None without one."""
 
     @classmethod
-    def of(cls, check: Callable[[], SkillSet]) -> SkillReport:
+    def of(cls, check: Callable[[], SkillSet], profile: Profile = "lenient") -> SkillReport:
         """Return the report of a check that is made now."""
         begin = perf_counter()
-        found = check()
-        return cls(found, perf_counter() - begin)
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """The findings, sorted by place."""
-        return self.skills.findings
+        skills = check()
+        found = mendable(sorted_findings(at_profile(skills, profile)))
+        return cls(skills, perf_counter() - begin, found)
 
     @property
     def ok(self) -> bool:
         """Whether there is no error."""
-        return count(self.findings)["errors"] == 0
+        return self.passes()
+
+    def passes(self, *, strict: bool = False) -> bool:
+        """Whether there is no error, and if it is strict no warning."""
+        numbers = count(self.findings)
+        return not numbers["errors"] and not (strict and numbers["warnings"])
+
+    @property
+    def fixable(self) -> int:
+        """How many of the findings `--fix` mends."""
+        return sum(1 for each in self.findings if each.fix is not None and each.fix.edits)
+
+    def without(self, baseline: Baseline) -> SkillReport:
+        """Return the report without what a baseline knows."""
+        new = baseline.new(self.findings)
+        return SkillReport(self.skills, self.seconds, new, len(self.findings) - len(new))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object of `skills check --json` (schema `check/1`)."""
-        numbers = count(self.findings)
+        known = {} if self.baselined is None else {"baselined": self.baselined}
+        codes = Counter(finding.code for finding in self.findings)
         return {
             "schema": "check/1",
             "summary": {
                 "skills": len(self.skills.entries),
-                **numbers,
+                **count(self.findings),
+                **known,
                 "seconds": round(self.seconds, 3),
             },
+            "codes": dict(sorted(codes.items())),
             "findings": [finding.to_dict() for finding in self.findings],
         }

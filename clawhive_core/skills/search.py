@@ -134,7 +134,7 @@ def skills_below(given: Path) -> list[Path]:
     """
     if is_file(given):
         alone = given.suffix in _MANIFEST_ENDS and given.stem != "clawhive"
-        return [given if alone else given.parent]
+        return [given if alone else _with_name(given.parent)]
     if not is_folder(given):
         raise UsageError(
             f"there is no {shown_path(given)}",
@@ -142,7 +142,7 @@ def skills_below(given: Path) -> list[Path]:
             fix="name a folder of skills",
         )
     if is_skill(given):
-        return [given]
+        return [_with_name(given)]
     found = set(skills_in(given))
     for folder, folders, _ in os.walk(given):
         here = Path(folder)
@@ -153,6 +153,13 @@ def skills_below(given: Path) -> list[Path]:
         if here.name == "skills":
             found.update(skills_in(here))
     return sorted(found)
+
+
+def _with_name(folder: Path) -> Path:
+    """Return a folder so that its last part is its name, which `.` and `..` are not."""
+    if folder.name not in {"", ".."}:
+        return folder
+    return Path(os.path.abspath(folder))  # noqa: PTH100 - links stay links, as for every other path
 
 
 def _is_visible(name: str) -> bool:

@@ -120,12 +120,21 @@ def _quoted(front: str) -> tuple[str, list[int]]:
     """Return the text with plain values quoted that YAML cannot read, and the lines of them."""
     lines, changed = front.splitlines(), list[int]()
     for index, line in enumerate(lines):
-        match = _PLAIN.match(line)
-        if match is None or not _needs_quotes(match[2]):
+        found = unquoted(line)
+        if found is None:
             continue
-        lines[index] = f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"
+        column, value = found
+        lines[index] = f"{line[:column]}{json.dumps(value, ensure_ascii=False)}"
         changed.append(index + 1)
     return "\n".join(lines), changed
+
+
+def unquoted(line: str) -> tuple[int, str] | None:
+    """Return the value of a line that should stand in quotes, and the characters before it."""
+    match = _PLAIN.match(line)
+    if match is None or not _needs_quotes(match[2]):
+        return None
+    return match.start(2), match[2].rstrip()
 
 
 def _needs_quotes(value: str) -> bool:

@@ -304,6 +304,12 @@ def test_folders_of_skills_are_named_before_the_command_or_after_it(words):
     assert words("tools", "list", "--skills", "two").code == 0
 
 
+@pytest.mark.parametrize("path", [".", "SKILL.md", "../words"])
+def test_a_skill_is_checked_from_inside_its_own_folder_under_its_name(words, path, monkeypatch):
+    monkeypatch.chdir(words.root / "skills" / "words")
+    assert words("skills", "check", "--strict", path).out == "no findings\n"
+
+
 def test_a_named_folder_that_is_not_there_is_wrong_usage(words):
     done = words("skills", "--skills", "gone", "--json")
     assert (done.code, one_object(done)["place"]) == (2, "--skills")

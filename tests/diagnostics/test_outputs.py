@@ -15,8 +15,11 @@ FOUND = [
 ]
 
 
-def test_text_has_one_line_a_finding_its_fix_below_and_a_summary():
+def test_text_has_a_line_a_code_one_a_finding_its_fix_below_and_a_summary():
     assert render(FOUND, "text") == (
+        "CH0901  1 error    Unknown configuration key\n"
+        "CH0902  1 warning  A setting of an untrusted project was ignored\n"
+        "CH0903  1 note     The list of trusted projects cannot be used\n"
         "note CH0903 no place\n"
         "a.toml:2:5: error CH0901 the key is unknown\n"
         "    fix: rename it\n"

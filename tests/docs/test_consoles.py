@@ -208,6 +208,16 @@ def test_a_policy_is_held_as_the_page_says(terminal):
         terminal.run(each)
 
 
+@pytest.mark.promise("P-175")
+def test_skills_are_checked_in_ci_as_the_page_says(terminal):
+    page = "docs/how-to/skills-in-ci.md"
+    folder = terminal.project / "skills" / "words"
+    folder.mkdir(parents=True)
+    folder.joinpath("clawhive.yaml").write_text(block(page, "yaml"), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+
+
 def test_a_tool_that_calls_tools_is_written_as_the_page_says(terminal):
     page = "docs/how-to/tools-that-call-tools.md"
     new_plugin("press", terminal.project)

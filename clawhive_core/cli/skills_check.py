@@ -1,0 +1,138 @@
+"""`clawhive skills check`: skills and their contracts, for people, editors and CI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.settings import Settings
+from clawhive_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.skills.report import SkillReport
+    from clawhive_core.skills.skill_set import SkillSet
+
+
+@click.command("check", epilog="Example: clawhive skills check skills")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option(
+    "--profile",
+    type=click.Choice(["lenient", "strict", "portable"]),
+    default="lenient",
+    help="What is an error: only what keeps a skill from working here, what the public standard "
+    "forbids too, or also what other known tools refuse.",
+)
+@click.option(
+    "--format",
+    "output",
+    metavar="FORM",
+    default="text",
+    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--fix", is_flag=True, help="Mend what is certain; change nothing else.")
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Leave out the findings that FILE knows.",
+)
+@click.option("--write-baseline", is_flag=True, help="Write what is found into the baseline.")
+@click.option(
+    "--tools",
+    "listing",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The tools that skills may require, as `tools list --json` prints them.",
+)
+@click.pass_obj
+def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
+    """Check the skills below each PATH, or all that are found, and hold their contracts together.
+
+    Required tools are looked up in the manifests of the installed plugins, or in FILE. Exits with
+    1 where there is an error.
+    """
+    from clawhive_core.diagnostics.outputs import render
+
+    render((), options["output"])  # an unknown form is refused before the work
+    report = _checked(settings, paths, options)
+    fixed = _fix(settings, paths, options, report) if options["fix"] else None
+    if fixed:
+        report = _checked(settings, paths, options)
+    if options["baseline"] or options["write_baseline"]:
+        report = _with_baseline(report, options)
+    strict = bool(options["strict"] or settings.strict)
+    if options["as_json"] or options["output"] == "json":
+        document = report.to_dict()
+        if fixed is not None:
+            document["summary"]["fixed"] = fixed
+        print_json(document)
+    else:
+        click.echo(render(report.findings, options["output"], strict=strict))
+        _note_summary(report, fixed)
+    return 0 if report.passes(strict=strict) else 1
+
+
+def load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
+    """Return the skills as every start finds them, held against the tools that are listed."""
+    from clawhive_core.cli.tool_listing import read_tools
+    from clawhive_core.hive.found_skills import found_skills
+
+    tools = None if listing is None else read_tools(listing)
+    return found_skills(settings.config(), settings.plugins(), paths, tools)
+
+
+def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
+    from clawhive_core.skills.report import SkillReport
+
+    return SkillReport.of(lambda: load(settings, paths, options["listing"]), options["profile"])
+
+
+def _fix(
+    settings: Settings, paths: Sequence[Path], options: dict[str, Any], report: SkillReport
+) -> int:
+    """Mend what is not known to the baseline, and return how many fixes were made."""
+    from clawhive_core.diagnostics.baseline import Baseline
+    from clawhive_core.skills.mending import mend
+
+    if options["baseline"] and not options["write_baseline"]:
+        report = report.without(Baseline.read(options["baseline"]))
+    root = settings.config().root
+    outside = [path for path in paths if not path.absolute().is_relative_to(root)]
+    done = mend(report.skills, report.findings, [root, *outside])
+    for each in done:
+        note(f"{each.file}: not mended: {each.problem}" if each.problem else f"mended: {each.file}")
+    return sum(each.fixes for each in done)
+
+
+def _with_baseline(report: SkillReport, options: dict[str, Any]) -> SkillReport:
+    from clawhive_core.diagnostics.baseline import Baseline, write_baseline
+
+    file = options["baseline"]
+    if file is None:
+        raise UsageError(
+            "there is no file to write to",
+            place="--write-baseline",
+            fix="name it: --baseline FILE",
+        )
+    if options["write_baseline"]:
+        number = write_baseline(file, report.findings)
+        note(f"{number} findings written into {file}")
+    baseline = Baseline.read(file)
+    gone = baseline.gone(report.findings)
+    if gone:
+        note(f"{gone} of {file} are mended: --write-baseline takes them out")
+    return report.without(baseline)
+
+
+def _note_summary(report: SkillReport, fixed: int | None) -> None:
+    known = f", {report.baselined} findings known to the baseline" if report.baselined else ""
+    done = "" if fixed is None else f", {fixed} fixes made"
+    note(f"{len(report.skills.entries)} skills checked{known}{done}")
+    if report.fixable and fixed is None:
+        note(f"{report.fixable} can be mended: add --fix")

@@ -1,0 +1,36 @@
+"""The skills of a project that is not opened, as every start finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clawhive_core.config.config import Config
+from clawhive_core.hive.known_tools import listed_tools
+from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.skills.load import load_skills
+from clawhive_core.skills.required import KnownTools
+from clawhive_core.skills.skill_set import SkillSet
+
+
+def found_skills(
+    config: Config,
+    plugins: PluginManager,
+    paths: Sequence[Path] = (),
+    tools: KnownTools | None = None,
+) -> SkillSet:
+    """Return the skills, held against the tools that manifests list; no plugin is imported.
+
+    Args:
+        config: The project.
+        plugins: What is installed.
+        paths: What is to be checked; findings are then of these only.
+        tools: What skills may require instead.
+
+    Raises:
+        UsageError: One of `paths` does not exist.
+        StorageError: The list of skills that are off cannot be used.
+    """
+    sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
+    known = listed_tools(config, plugins) if tools is None else tools
+    return load_skills(config, sources, paths=paths, tools=known)

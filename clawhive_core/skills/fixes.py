@@ -1,0 +1,217 @@
+"""The edits that mend findings, where it is certain what was meant.
+
+A finding says where something stands; whether that is still so, and can be mended by changing a
+few characters, is looked up in the text. Whatever is not just as expected is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from clawhive_core.diagnostics.finding import Edit, Finding, Fix
+from clawhive_core.diagnostics.nearest import nearest, suggested
+from clawhive_core.skills.text import unquoted
+
+QUOTE = "put it in quotes"
+"""The title of fixes for a scalar that YAML reads as another type than text."""
+
+_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,9})(\.\d{1,9})?")
+_KEY = re.compile(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
+_ENTRY = re.compile(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
+_NAMED = re.compile(r"write `name: ([^`]+)`")
+_ALIKE = 0.8
+"""How alike a suggested key must be to be written without asking."""
+
+
+class Source:
+    """A file's text, with the places of its lines; a byte order mark is a part of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        breaks = [match.end() for match in _BREAK.finditer(text)]
+        self._starts = [1 if text.startswith("\ufeff") else 0, *breaks]
+
+    def line(self, number: int) -> str:
+        """Return a line without its end; empty where there is none."""
+        if not 0 < number <= len(self._starts):
+            return ""
+        match = _BREAK.search(self.text, self._starts[number - 1])
+        return self.text[
+            self._starts[number - 1] : len(self.text) if match is None else match.start()
+        ]
+
+    def end(self, number: int) -> int:
+        """Return the offset after a line and its end."""
+        return self._starts[number] if number < len(self._starts) else len(self.text)
+
+    def offset(self, line: int, column: int = 1) -> int:
+        """Return the offset of a place."""
+        return self._starts[line - 1] + column - 1
+
+    def line_end(self) -> str:
+        """Return how the first line ends."""
+        match = _BREAK.search(self.text)
+        return "\n" if match is None else match[0]
+
+    def number(self, offset: int) -> int:
+        """Return the line of an offset."""
+        return bisect_right(self._starts, offset)
+
+
+Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
+
+
+def with_edits(finding: Finding, source: Source) -> Finding:
+    """Return a finding with the edits that mend it in this text, where they are certain."""
+    mend = _MENDERS.get(finding.code)
+    if mend is None or finding.fix is None or not finding.line or not finding.column:
+        return finding
+    edits = mend(finding, source)
+    return replace(finding, fix=Fix(finding.fix.title, edits)) if edits else finding
+
+
+def _rest(finding: Finding, source: Source) -> tuple[int, str]:
+    """Return the offset of a finding, and its line from there on."""
+    line, column = finding.line or 1, finding.column or 1
+    return source.offset(line, column), source.line(line)[column - 1 :]
+
+
+def _title(finding: Finding) -> str:
+    return "" if finding.fix is None else finding.fix.title
+
+
+def _quote_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Quote a value with a colon, as it was read."""
+    found = unquoted(source.line(finding.line or 1))
+    if found is None:
+        return ()
+    column, value = found
+    start = source.offset(finding.line or 1, column + 1)
+    return (Edit(start, start + len(value), json.dumps(value, ensure_ascii=False)),)
+
+
+def _quote_scalar(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Quote a number or a word that YAML reads as another type, as it is written."""
+    start, rest = _rest(finding, source)
+    match = _PLAIN.match(rest)
+    if match is None or _title(finding) != QUOTE:
+        return ()
+    return (Edit(start, start + len(match[0]), f'"{match[0]}"'),)
+
+
+def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    start, rest = _rest(finding, source)
+    match = _PLAIN.match(rest)
+    number = None if match is None else _NUMBER.fullmatch(match[0])
+    if number is None:
+        return ()
+    text = f'"{number[1]}{number[2] or ".0"}"'
+    return (Edit(start, start + len(number[0]), text),)
+
+
+def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write the suggested key, where it is much alike and stands nowhere beside this one."""
+    start, rest = _rest(finding, source)
+    match, word = _KEY.match(rest), suggested(_title(finding))
+    if match is None or word is None or nearest(match[2], [word], cutoff=_ALIKE) is None:
+        return ()
+    if _stands_beside(word, finding, source):
+        return ()
+    return (Edit(start + match.start(2), start + match.end(2), word),)
+
+
+def _stands_beside(key: str, finding: Finding, source: Source) -> bool:
+    """Whether a key may stand in the same mapping: on the same line, or as far to the right."""
+    pattern = re.compile(rf"[\"']?{re.escape(key)}[\"']?[ \t]*:")
+    if pattern.search(source.line(finding.line or 1)):
+        return True
+    column = (finding.column or 1) - 1
+    lines = (source.line(number) for number in range(1, source.number(len(source.text)) + 1))
+    return any(pattern.match(line, column) for line in lines)
+
+
+def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write the folder's name: as the first key, or in the place of another name."""
+    named = _NAMED.fullmatch(_title(finding))
+    if named is None:
+        return ()
+    name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
+    if finding.code == "CH0204":
+        start, rest = _rest(finding, source)
+        old = re.match(r"(?:\"[\w-]+\"|'[\w-]+'|[\w-]+)(?=[ \t]*(?:$|[ \t]#))", rest)
+        return () if old is None else (Edit(start, start + len(old[0]), name),)
+    fence = _fence(source)
+    if fence is None or "is missing" not in finding.message:
+        return ()
+    at = source.end(source.number(fence))
+    return (Edit(at, at, f"name: {name}{source.line_end()}"),)
+
+
+def _cut_before_fence(_: Finding, source: Source) -> tuple[Edit, ...]:
+    fence = _fence(source)
+    return (Edit(0, fence, ""),) if fence else ()
+
+
+def _fence(source: Source) -> int | None:
+    match = re.match(r"\ufeff?[\s]*?(?=---[ \t]*(?:\r|\n))", source.text)
+    return None if match is None else match.end()
+
+
+def _cut_repeated(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Cut a line that repeats an earlier one of its mapping, key and value."""
+    number = finding.line or 1
+    line = source.line(number)
+    entry = _ENTRY.fullmatch(line)
+    if entry is None or len(entry[1]) != (finding.column or 1) - 1:
+        return ()
+    after = source.line(number + 1)
+    if after.strip() and _indent(after) > len(entry[1]):
+        return ()  # the value goes on
+    if not any(_same_mapping(source, earlier, number) for earlier in _equal_lines(source, number)):
+        return ()
+    return (Edit(source.offset(number), source.end(number), ""),)
+
+
+def _equal_lines(source: Source, number: int) -> Iterator[int]:
+    line = source.line(number)
+    return (each for each in range(number - 1, 0, -1) if source.line(each) == line)
+
+
+def _same_mapping(source: Source, first: int, last: int) -> bool:
+    """Whether nothing between two lines stands further left, and the first one's value is whole."""
+    indent = _indent(source.line(last))
+    between = [line for line in map(source.line, range(first + 1, last)) if line.strip()]
+    if any(_indent(line) < indent or line.startswith("---") for line in between):
+        return False
+    following = source.line(first + 1)
+    return not following.strip() or _indent(following) <= indent
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+_MENDERS: Mapping[str, Mender] = {
+    "CH0201": _write_name,
+    "CH0204": _write_name,
+    "CH0207": _quote_scalar,
+    "CH0211": _quote_scalar,
+    "CH0212": _rename_key,
+    "CH0223": _cut_before_fence,
+    "CH0225": _quote_value,
+    "CH0227": _cut_repeated,
+    "CH0231": _quote_scalar,
+    "CH0305": _quote_scalar,
+    "CH0306": _rename_key,
+    "CH0501": _quote_version,
+    "CH0605": _quote_version,
+}
+
+MENDED = frozenset(_MENDERS)
+"""The codes of the findings that may have edits."""

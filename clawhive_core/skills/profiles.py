@@ -1,0 +1,186 @@
+"""The profiles of a check: lenient, the public standard's own verdict, and what every tool takes.
+
+Source: the Agent Skills standard (agentskills.io) and its reference validators for `strict`; what
+known uploaders and validators refuse beyond it for `portable`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest, suggestion
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.place import Place
+from clawhive_core.skills.skill_set import Entry, SkillSet
+from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+
+Profile = Literal["lenient", "strict", "portable"]
+PROFILES: tuple[Profile, ...] = ("lenient", "strict", "portable")
+
+_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+_RAISED = frozenset({"CH0201", "CH0206", "CH0225", "CH0227"})
+"""What is an error of the standard, and less where skills are only loaded."""
+_COVERED = frozenset({"CH0202", "CH0204", "CH0301"})
+"""What the standard's own rules say in full: CH0203, CH0204, CH0212."""
+_MAX_NAME = 64
+_MAX_COMPATIBILITY = 500
+
+
+def at_profile(skills: SkillSet, profile: Profile) -> list[Finding]:
+    """Return the findings of a set as a profile weighs them, with what else it demands."""
+    if profile == "lenient":
+        return [*skills.findings]
+    used = {each.skill for entry in skills.entries for each in entry.skill.imports}
+    texts = {shown_path(entry.skill.text_file) for entry in skills.entries if entry.skill.text_file}
+    found = [_raised(each) if each.file in texts else each for each in skills.findings]
+    found = [each for each in found if each.file not in texts or each.code not in _COVERED]
+    for entry in skills.entries:
+        found.extend(_Standard(entry, profile, imported=entry.skill.id in used).findings())
+    return found
+
+
+def _raised(finding: Finding) -> Finding:
+    return replace(finding, severity="error") if finding.code in _RAISED else finding
+
+
+class _Standard:
+    """One skill, held against the standard."""
+
+    def __init__(self, entry: Entry, profile: Profile, *, imported: bool) -> None:
+        self._skill = entry.skill
+        self._profile = profile
+        self._imported = imported
+
+    def findings(self) -> Iterator[Finding]:
+        file = self._skill.text_file or self._unread()
+        if file is None:
+            message = "there is no SKILL.md, so other tools do not see the skill"
+            yield Place(shown_path(self._skill.file)).finding("CH0220", "error", message)
+            return
+        text = read_skill_text(file)
+        yield from _begin(file)
+        if text.document is None:
+            return
+        yield from self._name(text)
+        yield from _description(text)
+        yield from _compatibility(text)
+        yield from _keys(text)
+        if self._profile == "portable":
+            yield from _portable(text)
+
+    def _unread(self) -> Path | None:
+        """Return the SKILL.md of a skill whose text could not be read."""
+        file = self._skill.folder / TEXT_FILE
+        alone = self._skill.content == self._skill.manifest
+        return file if not alone and file.is_file() else None
+
+    def _name(self, text: SkillText) -> Iterator[Finding]:
+        name, place = text.values.get("name"), text.place("name")
+        if not isinstance(name, str) or not name.strip():
+            return
+        reason = _name_problem(name.strip())
+        if reason is not None:
+            yield place.finding("CH0203", "error", f"`{name}` is no name of the standard: {reason}")
+        folder = self._skill.folder.name
+        same = unicodedata.normalize("NFKC", name.strip()) == unicodedata.normalize("NFKC", folder)
+        if not same:
+            fix = f"write `name: {folder}`" if self._may_rename(folder) else "rename one of them"
+            message = f"the folder is called `{folder}` and the skill `{name}`"
+            yield place.finding("CH0204", "error", message, fix)
+
+    def _may_rename(self, folder: str) -> bool:
+        return not self._imported and folder.isascii() and _name_problem(folder) is None
+
+
+def _name_problem(name: str) -> str | None:
+    name = unicodedata.normalize("NFKC", name)
+    if len(name) > _MAX_NAME:
+        return f"it is longer than {_MAX_NAME} characters"
+    if name != name.lower():
+        return "it has capital letters"
+    if name.startswith("-") or name.endswith("-"):
+        return "it begins or ends with a hyphen"
+    if "--" in name:
+        return "it has two hyphens in a row"
+    if not all(char.isalnum() or char == "-" for char in name):
+        return "it has more than letters, digits and hyphens"
+    return None
+
+
+def _begin(file: Path) -> Iterator[Finding]:
+    """Yield a finding for a byte order mark or blank lines: the fence must be the file's begin."""
+    try:
+        with file.open("rb") as stream:
+            begin = stream.read(4096)
+    except OSError:
+        return
+    if begin.startswith(b"---") or b"---" not in begin.removeprefix(b"\xef\xbb\xbf").lstrip()[:3]:
+        return
+    message = "a byte order mark or blank lines stand before the frontmatter"
+    place = Place(shown_path(file), 1, 1)
+    yield place.finding("CH0223", "error", message, "begin the file with `---`")
+
+
+def _description(text: SkillText) -> Iterator[Finding]:
+    value, place = text.values.get("description"), text.place("description")
+    if value is not None and not isinstance(value, str):
+        yield place.finding("CH0207", "error", "`description` must be a text", "put it in quotes")
+    elif not (value or "").strip():
+        message = "there is no description, so no model can know when to use the skill"
+        yield place.finding("CH0205", "error", message, "write `description: ...`")
+
+
+def _compatibility(text: SkillText) -> Iterator[Finding]:
+    value = text.values.get("compatibility")
+    if value is None or (isinstance(value, str) and len(value) <= _MAX_COMPATIBILITY):
+        return
+    message = f"`compatibility` must be a text of at most {_MAX_COMPATIBILITY} characters"
+    yield text.place("compatibility").finding("CH0209", "error", message)
+
+
+def _keys(text: SkillText) -> Iterator[Finding]:
+    for key in text.values:
+        if key in _KEYS or text.document is None:
+            continue
+        close = nearest(key, _KEYS)
+        ours = key in {"exports", "imports", "requires"}
+        other = "move it to clawhive.yaml" if ours else "move it below `metadata`"
+        place = text.document.place((key,), key=True)
+        message = f"`{key}` is no key of the standard"
+        yield place.finding("CH0212", "error", message, suggestion(close) if close else other)
+
+
+def _portable(text: SkillText) -> Iterator[Finding]:
+    description = text.values.get("description")
+    if isinstance(description, str) and re.search(r"[<>]", description):
+        message = "the description has `<` or `>`, which uploaders refuse"
+        yield text.place("description").finding("CH0208", "error", message, "write it in words")
+    tools = text.values.get("allowed-tools")
+    if tools is not None and (not isinstance(tools, str) or "," in tools):
+        message = "`allowed-tools` must be one text with spaces between the tools"
+        yield text.place("allowed-tools").finding("CH0210", "error", message)
+    yield from _metadata(text)
+    for place in () if text.document is None else text.document.flow_styled():
+        message = "a list or mapping in brackets, which the reference validator cannot read"
+        yield place.finding("CH0213", "error", message, "write it in lines")
+
+
+def _metadata(text: SkillText) -> Iterator[Finding]:
+    value: Any = text.values.get("metadata")
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        message = "`metadata` must be a mapping of texts"
+        yield text.place("metadata").finding("CH0211", "error", message)
+        return
+    for key, each in cast("dict[Any, Any]", value).items():
+        if not isinstance(each, str):
+            message = f"`metadata.{key}` must be a text"
+            fix = "put it in quotes" if isinstance(each, int | float) else None
+            yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)
