@@ -26,8 +26,8 @@ class Document:
 
     def __init__(self, root: Any) -> None:
         self.root = root
-        named = root.get("$schema", _NEWEST) if isinstance(root, dict) else _NEWEST
-        self.dialect: str = str(named).rstrip("#")
+        self._fields: dict[str, Any] = root if isinstance(root, dict) else {}
+        self.dialect = str(self._fields.get("$schema", _NEWEST)).rstrip("#")
         self._accepts: dict[tuple[int, bool], Accepts] = {}
         self._kept: list[Any] = []
         self._texts: dict[int, str] = {}
@@ -59,7 +59,7 @@ class Document:
         if known is not None:
             return known
         self._kept.append(schema)
-        text = json.dumps(schema, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(schema, sort_keys=True, separators=(",", ":"), allow_nan=False)
         if '"$ref"' in text or '"$dynamicRef"' in text:
             text += self._text_of_definitions
         text += self.dialect
@@ -68,9 +68,8 @@ class Document:
 
     @cached_property
     def _text_of_definitions(self) -> str:
-        if not isinstance(self.root, dict):
-            return ""
-        held = {name: self.root[name] for name in ("$defs", "definitions") if name in self.root}
+        names = [name for name in ("$defs", "definitions") if name in self._fields]
+        held = {name: self._fields[name] for name in names}
         text = json.dumps(self.root, sort_keys=True)
         inside = text.count('"$ref": "#/$defs/') + text.count('"$ref": "#/definitions/')
         if inside < text.count('"$ref"') or '"$dynamicRef"' in text:
@@ -85,7 +84,7 @@ class Document:
     @cached_property
     def _has_own_bases(self) -> bool:
         text = self.text(self.root)
-        top = 1 if isinstance(self.root, dict) and "$id" in self.root else 0
+        top = 1 if "$id" in self._fields else 0
         return text.count('"$id"') > top or '"$anchor"' in text
 
     def resolve(self, reference: Any) -> tuple[Any, str]:
@@ -96,16 +95,26 @@ class Document:
         """
         if self._has_own_bases or not isinstance(reference, str) or reference[:1] != "#":
             raise Undecided(f"the reference {str(reference)[:80]} is not followed")
-        found, pointer = self.root, reference[1:]
+        pointer = reference[1:]
+        found: Any = self.root
         if pointer and pointer[0] != "/":
             raise Undecided(f"the anchor {reference[:80]} is not followed")
         for part in pointer.split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")
+            within: Any = found
             try:
-                found = found[int(key)] if isinstance(found, list) else found[key]
+                found = within[int(key)] if isinstance(found, list) else within[key]
             except (LookupError, TypeError, ValueError) as error:
                 raise Undecided(f"the reference {reference[:80]} names nothing") from error
+        if pointer and not pointer.startswith(("/$defs/", "/definitions/")):
+            self._must_be_schema(found)
         return found, pointer
+
+    def _must_be_schema(self, found: Any) -> None:
+        """Hold what stands where no schema is expected against the dialect's own schema."""
+        if not isinstance(found, dict | bool) or '"$ref"' in self.text(found):
+            raise Undecided("a reference into a schema's inside is not followed")
+        self.accepts(found, None, formats=True)
 
     def accepts(self, schema: Any, pointer: str | None, *, formats: bool) -> Accepts:
         """Return a real validator's answer for a sub-schema; None: one that stands in no document.
@@ -121,29 +130,34 @@ class Document:
         return known
 
     def _compile(self, schema: Any, pointer: str | None, *, formats: bool) -> Accepts:
-        alone = pointer in {None, ""} or '"$' not in self.text(schema)
-        reference = schema if alone else {"$ref": f"{_HOME}#{pointer}"}
+        refers = bool(pointer) and '"$' in self.text(schema)
         try:
-            return self._checker(reference, formats).is_valid
+            if refers:
+                return self._checker({"$ref": f"{_HOME}#{pointer}"}, formats, at_home=True).is_valid
+            return self._checker(schema, formats).is_valid
         except Undecided:
             raise
         except Exception as error:  # two libraries, each with many classes of errors
             raise Undecided(f"the schema cannot be used: {str(error)[:120]}") from error
 
-    def _checker(self, schema: Any, formats: bool) -> Any:
+    def _checker(self, schema: Any, formats: bool, *, at_home: bool = False) -> Any:
         """Return a validator of either library, both of which have `is_valid` and `iter_errors`."""
         try:
             import jsonschema_rs
         except ImportError:
             return _second_library(schema, self, formats)
         kind = getattr(jsonschema_rs, _DIALECTS[self.dialect])
-        if not isinstance(schema, dict) or not str(schema.get("$ref", "")).startswith(_HOME):
-            return kind(schema, validate_formats=formats, retriever=_retrieve_nothing)
-        registry = jsonschema_rs.Registry([(_HOME, self._root_without_id())])
-        return kind(schema, validate_formats=formats, registry=registry)
+        if at_home:
+            return kind(schema, validate_formats=formats, registry=self._registry)
+        return kind(schema, validate_formats=formats, retriever=_retrieve_nothing)
 
-    def _root_without_id(self) -> Any:
-        return {name: value for name, value in self.root.items() if name != "$id"}
+    @cached_property
+    def _registry(self) -> Any:
+        """The document under an address of its own, so that references reach it from outside."""
+        import jsonschema_rs
+
+        root = {name: value for name, value in self._fields.items() if name != "$id"}
+        return jsonschema_rs.Registry([(_HOME, root)], retriever=_retrieve_nothing)
 
     def refusal(self, value: Any, *, formats: bool) -> tuple[str, str]:
         """Return the JSON pointer of the keyword that refuses a value, and what it says."""
@@ -156,16 +170,17 @@ class Document:
 def _second_library(schema: Any, document: Document, formats: bool) -> Any:
     try:
         import jsonschema
-        from referencing import Registry
-        from referencing.jsonschema import DRAFT202012
+        import referencing
+        import referencing.jsonschema as specifications
     except ImportError as error:
         raise Undecided("no JSON Schema library: pip install jsonschema-rs") from error
     kind: Any = getattr(jsonschema, _DIALECTS[document.dialect])
     kind.check_schema(schema)
-    home = DRAFT202012.create_resource(document.root)
-    registry: Any = Registry().with_resource(_HOME, home)
+    anything: Any = specifications
+    home = anything.specification_with(document.dialect).create_resource(document.root)
+    empty: Any = referencing.Registry
     checker = kind.FORMAT_CHECKER if formats else None
-    return kind(schema, registry=registry, format_checker=checker)
+    return kind(schema, registry=empty().with_resource(_HOME, home), format_checker=checker)
 
 
 def _retrieve_nothing(uri: str) -> Any:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from clawhive_core.skills.compatibility.formats import SAMPLES
 from clawhive_core.skills.compatibility.literal import Atom, Branch, Literal, Part
 
 TYPES = ("object", "string", "number", "array", "boolean", "null")
 _MAX_COUNTED = 8
-_FORMATS = frozenset(
-    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference "
-    "iri iri-reference uuid uri-template json-pointer relative-json-pointer regex".split()
-)
-"""Those of JSON Schema; others (`int64`) are names that no validator holds a value against."""
-_UNREAD: dict[str, str] = {"unevaluatedItems": "array", "unevaluatedProperties": "object"}
-_UNREAD |= {"dependencies": "object", "$dynamicRef": "", "$recursiveRef": ""}
+_UNREAD = {
+    "unevaluatedItems": "array",
+    "unevaluatedProperties": "object",
+    "dependencies": "object",
+    "$dynamicRef": "",
+    "$recursiveRef": "",
+}
 """Keywords that are not reasoned about, and the type of value that they are about."""
 _LATER = ("prefixItems", "minContains", "maxContains", "dependentRequired", "dependentSchemas")
 """Keywords of draft 2020-12 that some older dialect ignores."""
@@ -40,19 +41,20 @@ def type_of(value: Any) -> str:
     """Return a JSON value's type; integers are numbers."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
-    kinds = {str: "string", int: "number", float: "number", list: "array", dict: "object"}
-    return kinds.get(type(value), "object")
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
 def declared_types(schema: Any) -> frozenset[str]:
     """Return the types that a schema's own `type` leaves."""
-    if not isinstance(schema, dict) or "type" not in schema:
+    if isinstance(schema, bool) or "type" not in schema:
         return frozenset(TYPES)
     return frozenset("number" if each == "integer" else each for each in _types(schema))
 
 
-def _types(schema: dict[str, Any]) -> Sequence[str]:
-    found = schema["type"]
+def _types(schema: Any) -> Sequence[str]:
+    found: Any = schema["type"]
     return [found] if isinstance(found, str) else found
 
 
@@ -82,7 +84,8 @@ def _keywords(literal: Literal, kind: str) -> list[str]:
         found = [name for name in found if name != "type"]  # all that it says has been read
     unread = [name for name in schema if _UNREAD.get(name) in {"", kind}]
     if not literal.document.is_newest:
-        unread += [name for name in _LATER if name in schema]
+        later = [name for name in _LATER if name in schema]
+        unread += [*later, "items", "contains"] if later else []
         unread += ["items"] if isinstance(schema.get("items"), list) else []
     return [name for name in found if name not in unread] + (["unread"] if unread else [])
 
@@ -179,7 +182,7 @@ def _most(name: str) -> _Handler:
 
 
 def _format(literal: Literal) -> Branch:
-    if literal.schema["format"] not in _FORMATS:
+    if literal.schema["format"] not in SAMPLES:
         return [] if not literal.wanted else [[]]
     return [[Atom("format", literal.schema["format"], wanted=literal.wanted)]]
 
@@ -196,7 +199,9 @@ def _bad_element(literal: Literal) -> Branch:
 
 def _bad_prefix(literal: Literal) -> Branch:
     found = _subs(literal, "prefixItems", wanted=False)
-    return [[Atom("at", (place, each)), Atom("least", place + 1)] for place, each in enumerate(found)]
+    return [
+        [Atom("at", (place, each)), Atom("least", place + 1)] for place, each in enumerate(found)
+    ]
 
 
 def _counted(literal: Literal, count: int) -> list[Part]:
@@ -233,7 +238,7 @@ def _not_contains(literal: Literal) -> Branch:
 def _unique(literal: Literal) -> Branch:
     if not literal.schema["uniqueItems"]:
         return [[]] if literal.wanted else []
-    return [[Atom("unique", True)] if literal.wanted else [Atom("same", True), Atom("least", 2)]]
+    return [[Atom("unique")] if literal.wanted else [Atom("same"), Atom("least", 2)]]
 
 
 def _bad_properties(literal: Literal) -> Branch:
@@ -310,13 +315,11 @@ def _values(get: Callable[[Any], list[Any]], name: str) -> _Handler:
     )
 
 
-_UNREAD_HANDLER = _Handler(
-    lambda _: _one(Atom("unread", True)), lambda _: [[Atom("unread", True)]]
-)
+_UNREAD_HANDLER = _Handler(lambda _: _one(Atom("unread")), lambda _: [[Atom("unread")]])
 _EVERY: dict[str, _Handler] = {
     "type": _Handler(
-        lambda literal: _one(Atom("integer", True)) if _only_integers(literal) else [],
-        lambda literal: [[Atom("integer", True, wanted=False)]] if _only_integers(literal) else [],
+        lambda literal: _one(Atom("integer")) if _only_integers(literal) else [],
+        lambda literal: [[Atom("integer", wanted=False)]] if _only_integers(literal) else [],
     ),
     "enum": _values(list, "enum"),
     "const": _values(lambda value: [value], "const"),
@@ -372,6 +375,6 @@ _OF_TYPE: dict[str, dict[str, _Handler]] = {
         "dependentSchemas": _Handler(_dependent_schemas, _not_dependent_schemas),
     },
 }
-_HANDLERS: dict[str, _Handler] = {"unread": _UNREAD_HANDLER, **_EVERY}
-for _table in _OF_TYPE.values():
-    _HANDLERS |= _table
+_HANDLERS = {"unread": _UNREAD_HANDLER, **_EVERY} | {
+    name: handler for table in _OF_TYPE.values() for name, handler in table.items()
+}

@@ -49,7 +49,7 @@ class Atom:
 
     kind: str
     """A keyword, or a fact that no keyword states: `absent`, `value`, `other`, `at`, `element`."""
-    value: Any
+    value: Any = None
     wanted: bool = True
 
 

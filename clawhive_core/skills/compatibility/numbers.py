@@ -87,7 +87,7 @@ class Numbers:
         )
 
     def _multiples(self, step: Fraction) -> Iterator[Fraction]:
-        """Yield the multiples within the bounds, from the low one, at most so many as are listed."""
+        """Yield the multiples within the bounds, from the low one, as many as are listed."""
         if self._low is None and self._high is not None:
             direction, start = -1, math.floor(self._high.at / step)
         else:

@@ -39,7 +39,9 @@ class Objects:
         self._absent: set[str] = set(self._values("absent"))
         self._given: list[tuple[str, Literal]] = self._values("value")
         self._demands: list[OtherKey] = self._values("other")
-        self._present = dict.fromkeys([*(name for name, _ in self._given), *self._values("present")])
+        self._present = dict.fromkeys(
+            [*(name for name, _ in self._given), *self._values("present")]
+        )
         self._open: list[Literal] = self._values("additionalProperties")
         self._shaped: list[Literal] = self._values("patternProperties")
         self._names: list[Literal] = [
@@ -67,18 +69,25 @@ class Objects:
     def _of(self, name: str) -> list[Literal]:
         """Return what the value under a name must meet."""
         found = [each for given, each in self._given if given == name]
-        for each in self._values("properties"):
-            if name in each.schema["properties"]:
-                found.append(each.below("properties", name, wanted=True))
-        for each in self._shaped:
-            for pattern in each.schema["patternProperties"]:
-                if self._matches(pattern, name):
-                    found.append(each.below("patternProperties", pattern, wanted=True))
-        for each in self._open:
-            if name not in each.schema.get("properties", ()) and not any(
-                self._matches(pattern, name) for pattern in each.schema.get("patternProperties", ())
-            ):
-                found.append(each.below("additionalProperties", wanted=True))
+        found += [
+            each.below("properties", name, wanted=True)
+            for each in self._values("properties")
+            if name in each.schema["properties"]
+        ]
+        found += [
+            each.below("patternProperties", pattern, wanted=True)
+            for each in self._shaped
+            for pattern in each.schema["patternProperties"]
+            if self._matches(pattern, name)
+        ]
+        found += [
+            each.below("additionalProperties", wanted=True)
+            for each in self._open
+            if name not in each.schema.get("properties", ())
+            and not any(
+                self._matches(one, name) for one in each.schema.get("patternProperties", ())
+            )
+        ]
         return found
 
     def _possible(self, name: str, more: Sequence[Literal] = ()) -> bool:
@@ -159,12 +168,14 @@ class Objects:
 
     def _ways(self, demand: OtherKey) -> Iterator[tuple[Any, list[Literal]]]:
         """Yield the properties that could answer a demand: a name or its literals; its value's."""
-        for name in self._known:
+        is_full = self._most is not None and len(self._present) >= self._most
+        for name in self._present if is_full else self._known:
             if name not in demand.names and self._answers(name, demand):
                 more = list(demand.values)
                 if self._possible(name, more):
                     yield name, [*self._of(name), *more]
-        yield from self._kinds(demand)
+        if not is_full:
+            yield from self._kinds(demand)
 
     def _answers(self, name: str, demand: OtherKey) -> bool:
         return (
@@ -188,7 +199,8 @@ class Objects:
         for name, literals in self._ways(first):
             built = self._with(dict(found), name, literals)
             for demand in rest:
-                built = built and self._with(built, *next(self._ways(demand), ("", [])))
+                way = next(self._ways(demand), None)
+                built = self._with(built, *way) if built and way else {}
             if built:
                 yield from self._completed(built)
 

@@ -1,11 +1,13 @@
-"""Regular expressions of JSON Schema, as languages of the strings that they are found in.
+r"""Regular expressions of JSON Schema, as languages of the strings that they are found in.
 
-The dialect is ECMA 262's as jsonschema-rs reads it: `\\d` and `\\w` are ASCII, `.` is anything but a
-line feed. What is not regular (look-around, back references), or read differently by validators
-(`[a&&b]`, `\\b`, inline flags), is not supported.
+The dialect is ECMA 262's as jsonschema-rs reads it: `\d` and `\w` are ASCII, `.` is all but a line
+feed. What is not regular (look-around, back references), or read differently by validators
+(`[a&&b]`, `\b`, inline flags), is not supported.
 """
 
 from __future__ import annotations
+
+from string import hexdigits
 
 from clawhive_core.skills.compatibility.terms import Ranges, Term, Terms, complement
 
@@ -15,8 +17,8 @@ _SPACE: Ranges = (
     *((9, 13), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A)),
     *((0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)),
 )
-_CLASSES = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
-_CLASSES |= {name.upper(): complement(ranges) for name, ranges in _CLASSES.items()}
+_SMALL = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_CLASSES = _SMALL | {name.upper(): complement(ranges) for name, ranges in _SMALL.items()}
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "v": 11, "f": 12}
 _HEX = {"x": 2, "u": 4}
 _MAX_TIMES = 256
@@ -128,6 +130,8 @@ class _Reader:
         end = self._text.index("}", self._at)
         low, comma, high = self._text[self._at : end].partition(",")
         self._at = end + 1
+        if not (low + high).isdecimal() or not (low + high).isascii() or not low:
+            raise ValueError("no count")
         least = int(low)
         most = (int(high) if high else None) if comma else least
         if max(least, most or 0) > _MAX_TIMES or (most is not None and most < least):
@@ -140,7 +144,7 @@ class _Reader:
             return _CLASSES[char]
         if char in _HEX:
             digits = self._text[self._at : self._at + _HEX[char]]
-            if len(digits) != _HEX[char] or not digits.isalnum():
+            if len(digits) != _HEX[char] or not set(digits) <= set(hexdigits):
                 raise ValueError(digits)
             self._at += len(digits)
             code = int(digits, 16)

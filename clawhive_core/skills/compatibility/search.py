@@ -95,9 +95,9 @@ class Search:
         self._has_formats = has_formats
         self._known: dict[_Goal, Outcome] = {}
         self._open: list[_Goal] = []
-        self._lowest = _MAX_DEPTH + 1
+        self._lowest: int = _MAX_DEPTH + 1
         self._made: dict[tuple[str, str], Literal] = {}
-        self._made_in = Document(True)
+        self._made_in = Document({})
 
     def solve(self, literals: Sequence[Literal]) -> Outcome:
         """Decide whether a value meets all the literals.
@@ -156,10 +156,9 @@ class Search:
     def _of_type(self, kind: str, literals: Sequence[Literal]) -> Outcome:
         try:
             for each in literals:
-                if each.wanted and isinstance(each.schema, dict):
-                    for name in {"const", "enum"} & each.schema.keys():
-                        values = each.schema[name]
-                        return self._among([values] if name == "const" else values, literals, kind)
+                values = _listed(each.schema) if each.wanted else None
+                if values is not None:
+                    return self._among(values, literals, kind)
             level = _Level(kind, literals)
             return self._searched(level) if level.add(literals, self._steps) else EMPTY
         except Undecided as error:
@@ -225,7 +224,10 @@ class Search:
         return self._made[key]
 
     def _holds(self, literal: Literal, value: Any) -> bool:
-        return literal.allows(value, formats=self._formats)
+        """Whether a literal is met, be formats asserted or not."""
+        return literal.allows(value, formats=self._formats) or (
+            self._has_formats and literal.allows(value, formats=not self._formats)
+        )
 
     def _another(self, literals: Sequence[Literal], taken: Sequence[Any]) -> Outcome:
         """Decide about the values that are none of those taken."""
@@ -233,3 +235,10 @@ class Search:
         if first.state != "found" or first.value not in taken:
             return first
         return self.solve([*literals, self._make("enum", list(taken)).opposite])
+
+
+def _listed(schema: Any) -> Sequence[Any] | None:
+    """Return the values that a schema's own words leave, where it lists them."""
+    if isinstance(schema, bool):
+        return None
+    return [schema["const"]] if "const" in schema else schema.get("enum")

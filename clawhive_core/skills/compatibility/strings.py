@@ -6,33 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
+from clawhive_core.skills.compatibility.formats import OF_NO_FORMAT, SAMPLES
 from clawhive_core.skills.compatibility.literal import Atom
 from clawhive_core.skills.compatibility.pattern import UnsupportedPatternError, language_of
 from clawhive_core.skills.compatibility.steps import Steps, Undecided
 from clawhive_core.skills.compatibility.terms import ANY, Term, Terms
 
-_SAMPLES = {
-    "date-time": ("2024-01-31T12:00:00Z",),
-    "date": ("2024-01-31",),
-    "time": ("12:00:00Z",),
-    "duration": ("P1D",),
-    "email": ("a@example.com",),
-    "idn-email": ("a@example.com",),
-    "hostname": ("example.com", "a"),
-    "idn-hostname": ("example.com", "a"),
-    "ipv4": ("127.0.0.1",),
-    "ipv6": ("::1", "2001:db8::1"),
-    "uri": ("https://example.com/a", "urn:a"),
-    "iri": ("https://example.com/a", "urn:a"),
-    "uri-reference": ("/a", "https://example.com/a"),
-    "iri-reference": ("/a", "https://example.com/a"),
-    "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
-    "uri-template": ("/{a}", "a"),
-    "json-pointer": ("/a", ""),
-    "relative-json-pointer": ("1/a", "0"),
-    "regex": ("^a$", "a"),
-}
-_OF_NO_FORMAT = ("not one", "{", "[", "a~2", "%", "::", "<", "-", "")
 _MOST_WRITTEN = 10_000
 _MOST_WORDS = 12
 
@@ -58,20 +37,29 @@ class Strings:
         """Whether it is proven that there is none."""
         if self._most is not None and self._least > self._most:
             return True
-        if any((value, not wanted) in self._patterns for value, wanted in self._patterns):
-            return True
-        if any((value, not wanted) in self._formats for value, wanted in self._formats):
+        if _opposed(self._patterns) or _opposed(self._formats):
             return True
         if not self._patterns and self._most != 0:
             return False  # more strings of every length than could be left out
         try:
-            return next(self._terms.words(self._language), None) is None
+            if next(self._words(self._all), None) is not None:
+                return False
+            return next(self._words(self._language), None) is None
         except Undecided:
             return False
 
+    def _words(self, language: Term) -> Iterator[str]:
+        return (word for word in self._terms.words(language) if word not in self._left_out)
+
     @cached_property
     def _language(self) -> Term:
-        """A language that holds every string in question."""
+        """The language without the strings left out, word by word."""
+        out = [self._terms.without(self._terms.word(word)) for word in sorted(self._left_out)]
+        return self._terms.both([self._all, *out])
+
+    @cached_property
+    def _all(self) -> Term:
+        """A language that holds every string in question, and those left out."""
         terms, found = self._terms, list[Term]()
         for pattern, wanted in sorted(self._patterns):
             try:
@@ -81,17 +69,17 @@ class Strings:
             found.append(language if wanted else terms.without(language))
         if self._least or self._most is not None:
             found.append(terms.times(terms.chars(ANY), self._least, self._most))
-        found += [terms.without(terms.word(word)) for word in sorted(self._left_out)]
         return terms.both(found)
 
     def candidates(self) -> Iterator[str]:
         """Yield strings that are likely to be among them."""
         for name, wanted in sorted(self._formats, reverse=True):
-            yield from _SAMPLES[name] if wanted else _OF_NO_FORMAT
+            yield from SAMPLES[name] if wanted else OF_NO_FORMAT
         if not self._patterns:
             yield from self._plain()
         try:
-            yield from islice(self._terms.words(self._language), _MOST_WORDS)
+            yield from islice(self._words(self._all), _MOST_WORDS)
+            yield from islice(self._words(self._language), _MOST_WORDS)
         except Undecided:
             yield from self._plain()
 
@@ -104,3 +92,8 @@ class Strings:
                 yield char * length
             if length > 1:
                 yield (char + "bcd"[number % 3]) * (length // 2) + char * (length % 2)
+
+
+def _opposed(facts: set[tuple[str, bool]]) -> bool:
+    """Whether one thing is both wanted and unwanted."""
+    return any((value, not wanted) in facts for value, wanted in facts)

@@ -138,24 +138,25 @@ class Terms:
         match term.kind:
             case "chars":
                 inside = any(low <= char <= high for low, high in term.ranges)
-                return self.empty if inside else self.nothing
+                found = self.empty if inside else self.nothing
             case "then":
                 first, second = term.parts
                 rest = self.then(self.derivative(first, char), second)
                 after = [self.derivative(second, char)] if first.nullable else []
-                return self.either([rest, *after])
+                found = self.either([rest, *after])
             case "or":
-                return self.either(self.derivative(each, char) for each in term.parts)
+                found = self.either(self.derivative(each, char) for each in term.parts)
             case "and":
-                return self.both(self.derivative(each, char) for each in term.parts)
+                found = self.both(self.derivative(each, char) for each in term.parts)
             case "not":
-                return self.without(self.derivative(term.parts[0], char))
+                found = self.without(self.derivative(term.parts[0], char))
             case "times":
                 most = None if term.most is None else term.most - 1
                 rest = self.times(term.parts[0], max(term.least - 1, 0), most)
-                return self.then(self.derivative(term.parts[0], char), rest)
+                found = self.then(self.derivative(term.parts[0], char), rest)
             case _:
-                return self.nothing
+                found = self.nothing
+        return found
 
     def words(self, term: Term) -> Iterator[str]:
         """Yield words of the language, the shortest first, one a state of its automaton.
