@@ -12,7 +12,7 @@ from clawhive_core.skills.compatibility.search import Search
 from clawhive_core.skills.compatibility.steps import Steps, Undecided
 
 Verdict = Literal["compatible", "breaking", "unknown"]
-_ALLOWED = 20_000
+_ALLOWED = 40_000
 
 
 @dataclass(frozen=True, slots=True)

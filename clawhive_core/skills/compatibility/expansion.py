@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from clawhive_core.skills.compatibility.formats import SAMPLES
-from clawhive_core.skills.compatibility.literal import Atom, Branch, Literal, Part
+from clawhive_core.skills.compatibility.literal import Atom, Branch, Choice, Later, Literal, Part
 
 TYPES = ("object", "string", "number", "array", "boolean", "null")
 _MAX_COUNTED = 8
@@ -119,12 +118,16 @@ def _only_integers(literal: Literal) -> bool:
 def _exactly_one(literal: Literal) -> list[Branch]:
     good = _subs(literal, "oneOf", wanted=True)
     bad = _subs(literal, "oneOf", wanted=False)
-    return [[[each, *bad[:at], *bad[at + 1 :]] for at, each in enumerate(good)]]
+    return [[[each, Later([*bad[:at], *bad[at + 1 :]])] for at, each in enumerate(good)]]
 
 
 def _not_exactly_one(literal: Literal) -> Branch:
-    pairs = combinations(_subs(literal, "oneOf", wanted=True), 2)
-    return [list(_subs(literal, "oneOf", wanted=False)), *(list(pair) for pair in pairs)]
+    good = _subs(literal, "oneOf", wanted=True)
+    two: Branch = [
+        [each, Choice([[other] for other in good[place + 1 :]])]
+        for place, each in enumerate(good[:-1])
+    ]
+    return [list(_subs(literal, "oneOf", wanted=False)), *two]
 
 
 def _condition(literal: Literal) -> list[Branch]:

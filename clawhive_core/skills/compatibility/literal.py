@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clawhive_core.skills.compatibility.document import Document
+from clawhive_core.skills.compatibility.steps import Undecided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,9 +39,16 @@ class Literal:
         return self.document.text(self.schema)
 
     def allows(self, value: Any, *, formats: bool) -> bool:
-        """Whether a real validator says of a value what is asked for."""
+        """Whether a real validator says of a value what is asked for.
+
+        Raises:
+            Undecided: It says nothing.
+        """
         accepts = self.document.accepts(self.schema, self.pointer, formats=formats)
-        return accepts(value) is self.wanted
+        try:
+            return accepts(value) is self.wanted
+        except Exception as error:  # two libraries, each with many classes of errors
+            raise Undecided(f"a validator fails: {str(error)[:120]}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +61,21 @@ class Atom:
     wanted: bool = True
 
 
-Part = Literal | Atom
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A part that is a branch of its own."""
+
+    branch: Branch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Later:
+    """Parts that are looked at once nothing else contradicts: a proof seldom needs them."""
+
+    parts: list[Part]
+
+
+Part = Literal | Atom | Choice | Later
 Branch = list[list[Part]]
 """Ways to go on, of which one must hold; each is a list of parts that hold together."""
 

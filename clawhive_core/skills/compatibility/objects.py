@@ -221,7 +221,9 @@ class Objects:
         for name in self._known:
             if len(found) < self._least and name not in found and self._possible(name):
                 found = self._with(found, name, self._of(name)) or found
-        missing = min(self._least - len(found), _MOST_ADDED)
+        missing = self._least - len(found)
+        if missing > _MOST_ADDED:
+            return
         for kind in self._kinds() if missing > 0 else ():
             while len(found) < self._least and (more := self._with(found, *kind)):
                 found = more

@@ -20,6 +20,8 @@ from clawhive_core.skills.compatibility.literal import (
     EMPTY,
     Atom,
     Branch,
+    Choice,
+    Later,
     Literal,
     Outcome,
     Part,
@@ -31,6 +33,7 @@ from clawhive_core.skills.compatibility.steps import Steps, Undecided
 from clawhive_core.skills.compatibility.strings import Strings
 
 _MAX_DEPTH = 40
+_MANY_BRANCHES = 3
 _MAX_CANDIDATES = 24
 _Goal = frozenset[tuple[str, bool]]
 
@@ -49,6 +52,7 @@ class _Level:
     atoms: list[Atom] = field(default_factory=list[Atom])
     branches: list[Branch] = field(default_factory=list[Branch])
     seen: dict[str, bool] = field(default_factory=dict[str, bool])
+    later: list[Part] = field(default_factory=list[Part])
 
     def add(self, parts: Iterable[Part], steps: Steps) -> bool:
         """Take in parts and all that follows without a choice; False: a contradiction."""
@@ -57,6 +61,12 @@ class _Level:
             part = waiting.pop()
             if isinstance(part, Atom):
                 self.atoms.append(part)
+                continue
+            if isinstance(part, Choice):
+                self.branches.append(part.branch)
+                continue
+            if isinstance(part, Later):
+                self.later += part.parts
                 continue
             before = self.seen.get(part.text)
             if before is not None:
@@ -68,21 +78,18 @@ class _Level:
             for branch in expand(part, self.kind):
                 if not branch:
                     return False
-                if len(branch) == 1:
-                    waiting += branch[0]
-                else:
-                    self.branches.append(branch)
+                waiting += branch[0] if len(branch) == 1 else [Choice(branch)]
         return True
 
     def choose(self) -> tuple[_Level, Branch]:
         """Return the level without its smallest branch, and that branch."""
-        branch = min(self.branches, key=len)
-        rest = [each for each in self.branches if each is not branch]
-        return _Level(self.kind, self.asked, list(self.atoms), rest, dict(self.seen)), branch
+        branch, rest = min(self.branches, key=len), self.copy()
+        rest.branches = [each for each in rest.branches if each is not branch]
+        return rest, branch
 
     def copy(self) -> _Level:
         """Return a level of its own with the same held."""
-        copies = (list(self.atoms), list(self.branches), dict(self.seen))
+        copies = (list(self.atoms), list(self.branches), dict(self.seen), list(self.later))
         return _Level(self.kind, self.asked, *copies)
 
 
@@ -93,6 +100,7 @@ class Search:
         self._steps = steps
         self._formats = formats
         self._has_formats = has_formats
+        self._doubt = ""
         self._known: dict[_Goal, Outcome] = {}
         self._open: list[_Goal] = []
         self._lowest: int = _MAX_DEPTH + 1
@@ -116,7 +124,8 @@ class Search:
                 self._lowest = min(self._lowest, place)
                 return EMPTY
         if len(self._open) >= _MAX_DEPTH:
-            return unknown("the schemas are nested too deeply to compare")
+            self._doubt = "the schemas are nested too deeply to compare"
+            return unknown(self._doubt)
         return self._opened(goal, literals)
 
     def _opened(self, goal: _Goal, literals: Sequence[Literal]) -> Outcome:
@@ -189,9 +198,37 @@ class Search:
         if theory.refuted():
             return EMPTY
         if not level.branches:
-            return self._built(level, theory)
+            return self._postponed(level) if level.later else self._built(level, theory)
+        if len(level.branches) >= _MANY_BRANCHES and not self._narrowed(level):
+            return EMPTY
+        if not level.branches:
+            return self._searched(level)
         rest, branch = level.choose()
         return self._first(self._chosen(rest, parts) for parts in branch)
+
+    def _postponed(self, level: _Level) -> Outcome:
+        parts, level.later = level.later, []
+        return self._searched(level) if level.add(parts, self._steps) else EMPTY
+
+    def _narrowed(self, level: _Level) -> bool:
+        """Leave out the ways that contradict what is held; False: a branch has none left."""
+        branches, level.branches = level.branches, []
+        left: list[Branch] = []
+        for branch in branches:
+            ways = [parts for parts in branch if self._can_hold(level, parts)]
+            if not ways:
+                return False
+            if len(ways) > 1:
+                left.append(ways)
+            elif not level.add(ways[0], self._steps):
+                return False
+        level.branches += left
+        return True
+
+    def _can_hold(self, level: _Level, parts: list[Part]) -> bool:
+        self._steps.spend()
+        tried = level.copy()
+        return tried.add(parts, self._steps) and not self._theory(tried).refuted()
 
     def _chosen(self, rest: _Level, parts: list[Part]) -> Outcome:
         level = rest.copy()
@@ -215,7 +252,8 @@ class Search:
         for value in islice(theory.candidates(), _MAX_CANDIDATES):
             if self._holds_all(level.asked, value, formats=self._formats):
                 return Outcome("found", value)
-        return unknown(f"no {level.kind} was found that shows it, nor a proof that there is none")
+        said = f"no {level.kind} was found that shows it, nor a proof that there is none"
+        return unknown(self._doubt or said)
 
     def _make(self, keyword: str, value: Any) -> Literal:
         key = (keyword, repr(value))

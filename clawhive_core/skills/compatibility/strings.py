@@ -12,7 +12,7 @@ from clawhive_core.skills.compatibility.pattern import UnsupportedPatternError, 
 from clawhive_core.skills.compatibility.steps import Steps, Undecided
 from clawhive_core.skills.compatibility.terms import ANY, Term, Terms
 
-_MOST_WRITTEN = 10_000
+_MOST_WRITTEN = 200_000
 _MOST_WORDS = 12
 
 
