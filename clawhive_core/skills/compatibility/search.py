@@ -82,8 +82,8 @@ class _Level:
         return True
 
     def choose(self) -> tuple[_Level, Branch]:
-        """Return the level without its smallest branch, and that branch."""
-        branch, rest = min(self.branches, key=len), self.copy()
+        """Return the level without the branch that says most, and that branch."""
+        branch, rest = min(self.branches, key=_promise), self.copy()
         rest.branches = [each for each in rest.branches if each is not branch]
         return rest, branch
 
@@ -91,6 +91,12 @@ class _Level:
         """Return a level of its own with the same held."""
         copies = (list(self.atoms), list(self.branches), dict(self.seen), list(self.later))
         return _Level(self.kind, self.asked, *copies)
+
+
+def _promise(branch: Branch) -> tuple[bool, int]:
+    """Return what puts a branch before others: all its ways say what the value is; few ways."""
+    firsts = [parts[0] for parts in branch if parts]
+    return not all(isinstance(each, Literal) and each.wanted for each in firsts), len(branch)
 
 
 class Search:
