@@ -220,7 +220,10 @@ def test_large_schemas_are_decided_or_unknown_within_the_bound():
     assert contains(cases(12, 0), cases(12, 1)).verdict == "compatible"
     assert contains(cases(12, 1), cases(12, 0)).verdict == "breaking"
     maze = {"allOf": [{"anyOf": [obj([f"{n}{m}"]) for m in range(5)]} for n in range(30)]}
-    assert contains({"type": "object", "maxProperties": 29}, maze).verdict in {"breaking", "unknown"}
+    assert contains({"type": "object", "maxProperties": 29}, maze).verdict in {
+        "breaking",
+        "unknown",
+    }
 
 
 def test_a_long_string_is_a_witness_too():
@@ -322,7 +325,9 @@ def test_no_value_of_a_small_world_refutes_a_proof(wider, narrower):
         assert not outside(found.witness)
 
 
-PATTERN_PARTS = st.sampled_from([*"ab.^$|", "a*", "[ab]", "[^a]", r"\d", r"\w+?", "(a|b)", "b{1,2}"])
+PATTERN_PARTS = st.sampled_from(
+    [*"ab.^$|", "a*", "[ab]", "[^a]", r"\d", r"\w+?", "(a|b)", "b{1,2}"]
+)
 
 
 @settings(max_examples=300, deadline=None)
