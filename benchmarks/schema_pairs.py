@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import signal
 import statistics
 import string
 import sys
@@ -32,6 +33,7 @@ FORMATS = ("email", "date", "date-time", "uuid", "ipv4", "uri", "int64")
 NAMES = ("a", "b", "id", "name", "query", "kind", "limit", "tags", "x-1", "x-2")
 WORDS = ("", "a", "b", "ab", "abc", "cat", "dog", "Cat", "v1.0", "12", "x", "aXc", "zzzzzzzzzz")
 OURS = "clawhive"
+PATIENCE = 2.0
 WORDS += ("2024-01-31", "a@b.co", "127.0.0.1", "https://a.b/c", "é", "a b", "abcdefghijk")
 NUMBERS = (0, 1, -1, 2, 3, 5, 10, 100, 0.5, 1.5, 0.1, 0.25, -2.5, 1.0, 7, 12, 1e9)
 
@@ -517,18 +519,26 @@ def peers() -> dict[str, Callable[[Any, Any], Compatibility]]:
     return covers | {name: answer for name, answer in others.items() if find_spec(name)}
 
 
+def _give_up(_number: int, _frame: object) -> None:
+    raise TimeoutError(f"no answer in {PATIENCE} s")
+
+
 def asked(answer: Callable[[Any, Any], Compatibility], pair: Pair) -> tuple[Compatibility, float]:
     started = time.process_time()
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)  # a peer may never end
     try:
         found = answer(pair.wider, pair.narrower)
     except Exception as error:  # noqa: BLE001 - a peer that fails is counted, whatever it raises
         found = Compatibility("unknown", reason=f"{type(error).__name__}: {error}"[:80])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     return found, time.process_time() - started
 
 
 def main() -> None:
     import measure
 
+    signal.signal(signal.SIGALRM, _give_up)
     given = measure.arguments(
         __doc__,
         ("--pairs", {"type": int, "default": 2_000}),

@@ -278,12 +278,12 @@ def small_schemas():
     flat = st.one_of(
         st.booleans(),
         st.fixed_dictionaries({}, optional={
-            "type": st.sampled_from(["string", "integer", "number", "boolean", ["string", "null"]]),
-            "minimum": counts, "exclusiveMaximum": counts, "multipleOf": st.sampled_from([1, 2, 0.5]),
+            "type": st.sampled_from(["string", "integer", "number", ["string", "null"]]),
+            "minimum": counts, "exclusiveMaximum": counts, "multipleOf": st.sampled_from([1, 0.5]),
             "minLength": counts, "maxLength": counts,
             "pattern": st.sampled_from(["^a", "b$", "^a?b*$", "^(a|b)$", "a.b|^$"]),
         }),
-        st.lists(st.sampled_from(["a", "", 0, 1, None, True]), min_size=1, max_size=3, unique_by=repr)
+        st.lists(st.sampled_from(["a", "", 0, 1, None, True]), min_size=1, unique_by=repr)
         .map(lambda values: {"enum": values}),
     )  # fmt: skip
 
@@ -296,7 +296,7 @@ def small_schemas():
             st.fixed_dictionaries({"if": inner}, optional={"then": inner, "else": inner}),
             st.fixed_dictionaries({"type": st.just("object")}, optional={
                 "properties": st.dictionaries(words, inner, max_size=2),
-                "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
+                "patternProperties": st.dictionaries(st.just("^a"), inner, max_size=1),
                 "additionalProperties": inner, "propertyNames": flat,
                 "required": st.lists(words, max_size=2, unique=True),
                 "minProperties": counts, "maxProperties": counts,
