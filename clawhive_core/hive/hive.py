@@ -16,18 +16,18 @@ from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.configured import configured_tools
 from clawhive_core.catalog.local import ToolsFacade
-from clawhive_core.catalog.store import RESERVED, CatalogStore
+from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import RunError, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution import artifacts, own_values
+from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.editing import Editing
 from clawhive_core.execution.executor import Executor
-from clawhive_core.execution.handlers import skill_providers
 from clawhive_core.execution.sandbox import SandboxProvider
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.skill_open import skill_open
@@ -40,6 +40,7 @@ from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import approval_book, checkpoint, follow
 from clawhive_core.hive.replaying import Replayer, ReplayMode, replayed
+from clawhive_core.hive.skill_tools import add_skills
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
@@ -102,6 +103,8 @@ class Hive:
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
+        self.subscriptions = contributed.subscriptions(log)
+        """Who may use what skills do not give for free."""
         self.approvals = approval_book(log, config, env)
         self.models = Models(contributed.adapters, log, partial(patience, config))
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
@@ -358,7 +361,9 @@ class Hive:
         await self.catalog.add(CoreProvider(core))
         self.tools.open()
         self._hold_skills()
-        await self._add_skills()
+        boxes = handler_boxes(self.config, self._engines)
+        ids = (record.id for record in self.plugins.records())
+        self.notes += await add_skills(self.catalog, self.skills, boxes, ids)
         await self.catalog.add(*task_providers(self.skills, self.catalog))
 
     def _engines(self) -> Sequence[SandboxEngine]:
@@ -370,15 +375,6 @@ class Hive:
         self.skills[:] = found.loaded
         self._requests = replace(self._requests, left_out=found.left_out)
         self.notes += found.notes
-
-    async def _add_skills(self) -> None:
-        """Add the exported tools of skills; none takes the name of what is there."""
-        names = {name.partition(".")[0] for name in self.catalog.current.tools}
-        taken = RESERVED | names | {record.id for record in self.plugins.records()}
-        boxes = handler_boxes(self.config, self._engines)
-        providers, notes = skill_providers(self.skills, boxes, taken)
-        self.notes += notes
-        await self.catalog.add(*providers)
 
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -396,5 +392,6 @@ class Hive:
             self.models,
             stores=lambda scope, namespace: ValueStore(self.log, scope, namespace),
             redact=self.log.redactor.add,
+            access=SkillAccess(lambda: self.skills, self.subscriptions, self.log),
             approvals=Approvals(self.approvals),
         )
