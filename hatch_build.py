@@ -15,6 +15,9 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 AUDIT = ["cryptography>=42"]
 """Ed25519 signatures of checkpoints; HMAC without it."""
 
+ASTROLOGY = ["astronomy-engine>=2.1.19"]
+"""MIT, pure Python, works offline: what the skill `zodiac` needs."""
+
 PLUGINS = ("anthropic", "cedar", "gemini", "local", "openai", "otel")
 
 
@@ -26,7 +29,12 @@ class CustomMetadataHook(MetadataHookInterface):
         root = Path(self.root)
         extras = {name: [_requirement(root, name)] for name in PLUGINS}
         every = [each for needs in extras.values() for each in needs]
-        metadata["optional-dependencies"] = {"audit": AUDIT, **extras, "all": [*AUDIT, *every]}
+        metadata["optional-dependencies"] = {
+            "astrology": ASTROLOGY,
+            "audit": AUDIT,
+            **extras,
+            "all": [*ASTROLOGY, *AUDIT, *every],
+        }
 
 
 def _requirement(root: Path, name: str) -> str:

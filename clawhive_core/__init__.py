@@ -59,7 +59,13 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from clawhive_core.protocols.sink import AuditSink
-    from clawhive_core.protocols.stores import Channel, RunStore, SkillSource
+    from clawhive_core.protocols.stores import (
+        Channel,
+        RunStore,
+        SkillSource,
+        Subscription,
+        SubscriptionStore,
+    )
 
 _HOMES = {
     "audit.spans": ("Span", "SpanFold"),
@@ -107,7 +113,13 @@ _HOMES = {
         "Unsupported",
     ),
     "protocols.sink": ("AuditSink",),
-    "protocols.stores": ("Channel", "RunStore", "SkillSource"),
+    "protocols.stores": (
+        "Channel",
+        "RunStore",
+        "SkillSource",
+        "Subscription",
+        "SubscriptionStore",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -159,6 +171,8 @@ __all__ = [
     "StoredEvent",
     "Stream",
     "StreamEvent",
+    "Subscription",
+    "SubscriptionStore",
     "Task",
     "TextBlock",
     "ThinkingBlock",

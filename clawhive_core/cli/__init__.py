@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Lazy] = {
     "plugins": Lazy("plugins", "List, check, sync and make plugins."),
     "audit": Lazy("audit", "Read and verify the event log."),
     "grants": Lazy("grants", "Issue, list and revoke rights."),
+    "subscriptions": Lazy("subscriptions", "Say who may use what skills do not give for free."),
     "policy": Lazy("policy", "Show the rules in force, explain a decision, test a table."),
     "trust": Lazy("trust", "Trust this project's clawhive.toml, as it is now."),
     "config": Lazy("config", "Show the configuration and where each value comes from."),

@@ -34,6 +34,8 @@ class Settings:
     root: str | None = None
     skills: tuple[str, ...] = ()
     """Folders of skills to look in first, relative to the current directory."""
+    user: str | None = None
+    """Whose subscriptions, quotas and values count, instead of the configuration's `user.id`."""
     no_plugins: str | None = None
     """`*` for all, else ids joined by commas."""
     strict: bool = False
@@ -49,6 +51,8 @@ class Settings:
             from pathlib import Path
 
             flags["skills.paths"] = [str(Path(folder).absolute()) for folder in self.skills]
+        if self.user is not None:
+            flags["user.id"] = self.user
         if self.no_plugins not in {None, "*"}:
             flags["plugins.disabled"] = [each for each in str(self.no_plugins).split(",") if each]
         if self.strict:
@@ -62,6 +66,8 @@ class Settings:
             words += ["--root", self.root]
         for folder in self.skills:
             words += ["--skills", folder]
+        if self.user is not None:
+            words += ["--user", self.user]
         if self.no_plugins is not None:
             words += [
                 "--no-plugins" if self.no_plugins == "*" else f"--no-plugins={self.no_plugins}"

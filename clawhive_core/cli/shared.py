@@ -15,6 +15,7 @@ def shared_options(*, hidden: bool = False) -> list[click.Option]:
     return [
         _option("--root", "The project root, instead of the one around here.", hidden, "DIR"),
         _option("--skills", "A folder of skills to look in first.", hidden, "DIR"),
+        _option("--user", "Who you are to skills: their subscriptions and quotas.", hidden, "U"),
         _option("--no-plugins", "Switch all plugins off, or these.", hidden, "[=a,b]"),
         _option("--strict", "Turn a failed plugin into an error.", hidden),
         _option("--quiet,-q", "Print results and errors only.", hidden),

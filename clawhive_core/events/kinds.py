@@ -23,6 +23,10 @@ GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
 GRANT_USED = "grant.used"
 GRANT_RETURNED = "grant.returned"
+QUOTA_RESERVED = "quota.reserved"
+QUOTA_RETURNED = "quota.returned"
+SUBSCRIPTION_ADDED = "subscription.added"
+SUBSCRIPTION_REMOVED = "subscription.removed"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 STORE_PUT = "store.put"
@@ -62,6 +66,15 @@ _CALL = {
     "asked_input": "the input that was asked for (blob); only where a person edited it",
     "parent_run_id": "the run that started its run; only where one did",
 }
+
+_QUOTA = {
+    "user_id": "whose call it is",
+    "tool": "the tool's canonical name",
+    "limit": "how many calls the exporting skill allows in a window",
+    "seconds": "the window's length",
+    "since": "when the window began, in Unix seconds",
+}
+_SUBSCRIPTION = {"user_id": "the user", "skill_id": "the skill"}
 
 _KINDS = (
     Kind(
@@ -248,6 +261,30 @@ _KINDS = (
         1,
         "the call never started, so that it gives its uses back",
         {"grant_ids": "the grants"},
+    ),
+    Kind(
+        QUOTA_RESERVED,
+        1,
+        "a call that is about to be made counts for its user and tool",
+        _QUOTA,
+    ),
+    Kind(
+        QUOTA_RETURNED,
+        1,
+        "the call never started, so that it counts no more",
+        _QUOTA,
+    ),
+    Kind(
+        SUBSCRIPTION_ADDED,
+        1,
+        "a user may use what a skill does not give for free",
+        _SUBSCRIPTION,
+    ),
+    Kind(
+        SUBSCRIPTION_REMOVED,
+        1,
+        "a user's subscription to a skill ended",
+        _SUBSCRIPTION,
     ),
     Kind(
         CATALOG_REVISION,

@@ -104,6 +104,7 @@ class Executor:
         self._read(pending)
         self._resolve(pending)
         self._access(pending)
+        await self._admit(pending)
         self._recall(pending)
         self._validate(pending)
         self._effects(pending)
@@ -155,6 +156,11 @@ class Executor:
         problem = self._wiring.healthy()
         if problem is not None:
             raise refuse("denied", problem, {"action": "ask_user"})
+
+    async def _admit(self, pending: PendingCall) -> None:
+        """Hold the call against the subscriptions and quotas of the skill that exports the tool."""
+        if self._wiring.access is not None:
+            await self._wiring.access.admit(pending, _tool(pending).meta)
 
     def _recall(self, pending: PendingCall) -> None:
         """Look up what a person answered about this very call before its run stopped."""
@@ -217,6 +223,7 @@ class Executor:
         if await approvals.obtain(pending):
             self._validate(pending)
             self._effects(pending)
+        await self._admit(pending)
         await approvals.use(pending)
         await self._decide(pending)
 
@@ -227,7 +234,7 @@ class Executor:
         """
         log = self._wiring.log
         try:
-            if pending.is_newly_approved or pending.counted:
+            if pending.uses_up:
                 await append_intent(pending, log)
             else:
                 await log.append(pending.started(), sync=pending.leaves_the_run)
@@ -336,8 +343,7 @@ class Executor:
     ) -> Outcome:
         """Record a failed execution and answer it with its code and what output there was."""
         result = partial_result(pending.call.id, refusal, partial)
-        error = {"code": refusal.error, "message": refusal.message}
-        self._wiring.log.post(pending.ended(status, result, error))
+        self._wiring.log.post(*pending.failed(status, result, refusal))
         return learnt(pending, result)
 
     async def call_nested(

@@ -1,4 +1,4 @@
-"""The intent of a call that uses something up: its approval, the uses of its grants."""
+"""The intent of a call that uses something up: its approval, the uses of its grants, a quota."""
 
 from __future__ import annotations
 
@@ -6,26 +6,39 @@ import sqlite3
 from collections.abc import Sequence
 
 from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.events.kinds import (
+    GRANT_RETURNED,
+    GRANT_USED,
+    QUOTA_RESERVED,
+    QUOTA_RETURNED,
+)
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.execution.refusals import unapproved
+from clawhive_core.execution.refusals import rate_limited, unapproved
+from clawhive_core.model.events import Event
 from clawhive_core.policy.approvals import consume
 from clawhive_core.policy.ledger import line_of, returned, spend, used
+from clawhive_core.policy.quotas import USED_UP
 
 _USED_UP = "grant_used_up"
+_COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))
+_RETURNS = frozenset((GRANT_RETURNED, QUOTA_RETURNED))
 
 
 async def append_intent(pending: PendingCall, log: EventLog) -> None:
     """Write the intent and, in the same transaction, use up what the call uses.
 
     Raises:
-        RunError: The approval or a use is gone; nothing was written.
+        RunError: The approval, a use or the quota is gone; nothing was written.
         LogWriteFailed: It could not be written.
     """
     events, checks = [pending.started()], list[Within]()
     if pending.counted:
         events.insert(0, used(line_of(log, pending.counted), **pending.ids))
         checks.append(spend(pending.counted))
+    if pending.quota is not None:
+        events.insert(0, pending.quota.reserved(**pending.ids))
+        checks.append(pending.quota.reserve())
     if pending.is_newly_approved:
         approval_id = str(pending.approval_id)
         events.insert(0, pending.consumed(approval_id))
@@ -34,14 +47,17 @@ async def append_intent(pending: PendingCall, log: EventLog) -> None:
 
 
 def give_back(pending: PendingCall, log: EventLog) -> None:
-    """Give the uses of a call back that never started, where its intent was written."""
-    if not pending.counted:
+    """Give back what a call used that never started, where its intent was written."""
+    events = list[Event]()
+    if pending.counted:
+        events.append(returned(line_of(log, pending.counted), **pending.ids))
+    if pending.quota is not None:
+        events.append(pending.quota.returned(**pending.ids))
+    if not events:
         return
     try:
-        event = returned(line_of(log, pending.counted), **pending.ids)
-        log.append_now(
-            event, within=_only_if_used(pending.scope.run.run_id, pending.scope.invocation_id)
-        )
+        scope = pending.scope
+        log.append_now(*events, within=_only_if_used(scope.run.run_id, scope.invocation_id))
     except ClawHiveError:
         return  # its intent was not written, or nothing can be: the uses stand as they are
 
@@ -50,6 +66,8 @@ def unwritten(pending: PendingCall, error: RunError) -> Exception:
     """Return what ends the attempt of a call whose intent was not written."""
     if error.code == _USED_UP:
         return error
+    if error.code == USED_UP:
+        return rate_limited(pending.call.name, error)
     pending.approval = "consumed"
     return unapproved(pending.call.name, "consumed", None)
 
@@ -79,7 +97,8 @@ def _only_if_used(run_id: str, invocation_id: str) -> Within:
             "SELECT kind FROM events WHERE run_id = ? AND invocation_id = ?",
             (run_id, invocation_id),
         )
-        if [kind for (kind,) in kinds if kind.startswith("grant.")] != ["grant.used"]:
+        found = {kind for (kind,) in kinds}
+        if found.isdisjoint(_COUNTS) or not found.isdisjoint(_RETURNS):
             raise RunError("no use was counted", place=invocation_id)
 
     return check

@@ -17,6 +17,7 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision
+from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 _MAX_NAME = 200
@@ -66,6 +67,8 @@ class PendingCall:
     asked_input: Mapping[str, Any] | None = None
     """The input before a person edited it."""
     grants: tuple[tuple[str, str], ...] = field(default=())
+    quota: Quota | None = None
+    """What it counts as, where the skill that exports the tool limits its calls."""
 
     @property
     def meta(self) -> ToolMeta | None:
@@ -107,6 +110,11 @@ class PendingCall:
         if self.decision is None or self.scope.attempt > 1:
             return ()
         return self.decision.counted
+
+    @property
+    def uses_up(self) -> bool:
+        """Whether it uses anything up: an approval, a grant's use, a call of a quota."""
+        return self.is_newly_approved or bool(self.counted) or self.quota is not None
 
     def edit(self, input: Mapping[str, Any]) -> None:
         """Go on with the input that a person gave instead."""
@@ -152,6 +160,14 @@ class PendingCall:
         }
         plain = error is None and not artifacts
         return self._event("invocation.end", status, body, plain=plain)
+
+    def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:
+        """Return how a failed execution ended; what no box could run gives its quota back."""
+        error = {"code": refusal.error, "message": refusal.message}
+        ended = self.ended(status, result, error)
+        if self.quota is None or refusal.error != "sandbox_unavailable":
+            return [ended]
+        return [ended, self.quota.returned(**self.ids)]
 
     def _facts(self) -> dict[str, Any]:
         meta, decision, scope = self.meta, self.decision, self.scope

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from clawhive_core.errors import RunError
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.model.refusal import Refusal
 
@@ -47,6 +48,29 @@ def not_imported(pending: PendingCall, skill_id: str) -> Refused:
         "tool_not_imported",
         f"the skill `{skill_id}` does not import `{name}`",
         {"action": "import", "hint": f"the contract of `{skill_id}` must declare {hint}"},
+    )
+
+
+def subscription_required(name: str, skill_id: str, user_id: str) -> Refused:
+    """The tool is for subscribers of the skill that exports it."""
+    command = shlex.join(["clawhive", "subscriptions", "add", skill_id, "--user", user_id])
+    return refuse(
+        "subscription_required",
+        f"`{name}` is for subscribers of the skill `{skill_id}`, and `{user_id}` is none",
+        {"action": "ask_user", "command": command},
+        skill_id=skill_id,
+        action="show_subscribe_card",
+    )
+
+
+def rate_limited(name: str, error: RunError) -> Refused:
+    """The user made all the calls of the tool that its skill allows for now."""
+    seconds = error.data["retry_after"]
+    return refuse(
+        "rate_limited",
+        f"{error.message}: `{name}` can be called again in {seconds} seconds",
+        {"action": "wait", "seconds": seconds},
+        retry_after=seconds,
     )
 
 

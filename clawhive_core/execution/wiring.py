@@ -8,6 +8,7 @@ from typing import Protocol
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.events.log import EventLog
+from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.messages import LlmRequest, LlmResponse
@@ -46,5 +47,7 @@ class Wiring:
     stores: Callable[[CallScope, str], Store] | None = None
     """The values of a namespace, for the user of a call."""
     redact: Callable[[str], None] = lambda _: None
+    access: SkillAccess | None = None
+    """Who may call what skills export; without it, whoever may call at all."""
     approvals: Approvals | None = None
     """Who asks people; without it, what must be asked is refused."""

@@ -10,11 +10,14 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import run_bounded
+from clawhive_core.events.log import EventLog
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.failed_check import FailedCheck
+from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.protocols.stores import SubscriptionStore
 from clawhive_core.runs.failed_adapter import FailedAdapter
 from clawhive_core.runs.llm_planner import LlmPlanner
 from clawhive_core.runs.procedure import ProcedurePlanner
@@ -54,6 +57,16 @@ class Contributed:
         own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")
         return {planner.name: planner for planner in (*found, *own)}
+
+    def subscriptions(self, log: EventLog | None) -> SubscriptionStore:
+        """Return who knows the subscribers: the first plugin that does, else the log.
+
+        Where such a plugin failed nobody knows: the log's own list is not what was meant.
+        """
+        found: Sequence[SubscriptionStore] = self.values("clawhive_subscription_stores")
+        for record in self._plugins.failed_hooks("clawhive_subscription_stores"):
+            return FailedSubscriptions(record.id)
+        return found[0] if found else SubscriptionBook(log)
 
     async def close(self) -> None:
         """Close the adapters that were made, at the same time; none is waited for without end."""

@@ -20,6 +20,7 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
+from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
@@ -99,6 +100,8 @@ class Hive:
         self.skill_set = load_skills(config, sources, env=env)
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
+        self.subscriptions = contributed.subscriptions(log)
+        """Who may use what skills do not give for free."""
         self.approvals = approval_book(log, config, env)
         self.models = Models(contributed.adapters, log, partial(patience, config))
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
@@ -392,5 +395,6 @@ class Hive:
             self.models,
             stores=lambda scope, namespace: ValueStore(self.log, scope, namespace),
             redact=self.log.redactor.add,
+            access=SkillAccess(lambda: self.skills, self.subscriptions, self.log),
             approvals=Approvals(self.approvals),
         )

@@ -20,13 +20,13 @@ from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution import store
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.principal import LOCAL_USER
-from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy import approval_rows, ledger, quotas, subscriptions
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs import schema as runs_schema
 
-_ROOMS = (runs_schema, ledger, approval_rows, store)
-SCHEMAS = (ledger.SCHEMA, runs_schema.SCHEMA, approval_rows.SCHEMA, store.SCHEMA)
-_TABLES = ("runs", "grants", "approvals", store.TABLE)
+_ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
+SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
+_TABLES = ("runs", "grants", "approvals", store.TABLE, quotas.TABLE, subscriptions.TABLE)
 """What the projections write, and nothing else does."""
 
 
@@ -44,7 +44,7 @@ def open_founded(config: Config) -> EventLog:
     """
     log = open_log(config)
     try:
-        require_founded(log, ledger.STANDING, approval_rows.STANDING)
+        require_founded(log, ledger.STANDING, approval_rows.STANDING, subscriptions.STANDING)
     except BaseException:
         log.close()
         raise

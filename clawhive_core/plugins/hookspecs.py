@@ -11,12 +11,15 @@ should connect, read keys or do other slow work in a hook: do that at the first 
 # pyright: reportReturnType=false
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pluggy
-
+from clawhive_core.plugins.hook_context import HookContext, hookimpl, hookspec
+from clawhive_core.plugins.store_hooks import (
+    clawhive_memory_stores,
+    clawhive_run_stores,
+    clawhive_skill_sources,
+    clawhive_subscription_stores,
+)
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.memory import Embedder, MemoryStore
@@ -24,32 +27,24 @@ from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.sink import AuditSink
-from clawhive_core.protocols.stores import Channel, RunStore, SkillSource
+from clawhive_core.protocols.stores import Channel, RunStore, SkillSource, SubscriptionStore
 
 if TYPE_CHECKING:
     import click
+
+__all__ = [
+    "HookContext",
+    "clawhive_memory_stores",
+    "clawhive_run_stores",
+    "clawhive_skill_sources",
+    "clawhive_subscription_stores",
+    "hookimpl",
+]
 
 HOOK_API = 1
 """The version of these hooks; a manifest's `hook_api` must name one of `SUPPORTED_HOOK_APIS`."""
 
 SUPPORTED_HOOK_APIS: tuple[int, ...] = (1,)
-
-hookspec = pluggy.HookspecMarker("clawhive")
-hookimpl = pluggy.HookimplMarker("clawhive")
-
-
-@dataclass(frozen=True, slots=True)
-class HookContext:
-    """What a hook is given."""
-
-    plugin_id: str
-    """The entry point's name."""
-    settings: Mapping[str, Any]
-    """The plugin's own table of the configuration, `[plugins.ID]`."""
-    root: str
-    """The absolute path of the project root."""
-    env: Mapping[str, str]
-    """The environment; read keys from here at the first call, not in the hook."""
 
 
 @hookspec
@@ -246,93 +241,6 @@ def clawhive_embedders(ctx: HookContext) -> list[Embedder]:
 
 
 @hookspec
-def clawhive_memory_stores(ctx: HookContext) -> list[MemoryStore]:
-    """Return stores that remember texts by partition.
-
-    For plugins that keep memory elsewhere. Who may read which partition is decided by policy,
-    before the store is asked.
-
-    Example:
-        from clawhive_core import MemoryItem, hookimpl
-
-        class Shelf:
-            def __init__(self):
-                self.items = []
-
-            async def add(self, partition, text, *, source, **facts):
-                item = MemoryItem(str(len(self.items)), partition, text, source)
-                self.items.append(item)
-                return item.item_id
-
-            async def search(self, query, *, partitions, limit=10):
-                mine = (item for item in self.items if item.partition in partitions)
-                return [item for item in mine if query in item.text][:limit]
-
-            async def forget(self, item_id):
-                before = len(self.items)
-                self.items = [item for item in self.items if item.item_id != item_id]
-                return len(self.items) < before
-
-        @hookimpl
-        def clawhive_memory_stores(ctx):
-            return [Shelf()]
-    """
-
-
-@hookspec
-def clawhive_run_stores(ctx: HookContext) -> list[RunStore]:
-    """Return stores of runs and their events, so that several machines can share them.
-
-    For plugins over a database server or a durable engine. A store passes the same conformance
-    suite as the embedded one before it is used.
-
-    Example:
-        from clawhive_core import hookimpl
-
-        class Forgetful:
-            async def append(self, *events, sync=False):
-                return list(range(1, len(events) + 1))
-
-            async def events(self, run_id):
-                return []
-
-            async def claim(self, run_id, owner):
-                return True
-
-        @hookimpl
-        def clawhive_run_stores(ctx):
-            return [Forgetful()] if ctx.settings.get("forget") else []
-    """
-
-
-@hookspec
-def clawhive_skill_sources(ctx: HookContext) -> list[SkillSource]:
-    """Return further places of skills: absolute paths of folders that hold them.
-
-    For plugins that ship skills or keep a checkout of them. Skills of plugins come after the
-    project's and the user's, and before those that ClawHive ships.
-
-    Example:
-        from pathlib import PurePath
-
-        from clawhive_core import hookimpl
-
-        class Team:
-            name = "team"
-
-            def __init__(self, root):
-                self.root = root
-
-            def folders(self):
-                return [str(PurePath(self.root) / "team-skills")]
-
-        @hookimpl
-        def clawhive_skill_sources(ctx):
-            return [Team(ctx.root)]
-    """
-
-
-@hookspec
 def clawhive_channels(ctx: HookContext) -> list[Channel]:
     """Return ways in for messages of people, such as a chat service.
 
@@ -392,6 +300,7 @@ PROTOCOLS: dict[str, type | None] = {
     "clawhive_memory_stores": MemoryStore,
     "clawhive_run_stores": RunStore,
     "clawhive_skill_sources": SkillSource,
+    "clawhive_subscription_stores": SubscriptionStore,
     "clawhive_channels": Channel,
     "clawhive_commands": None,
 }

@@ -1,8 +1,9 @@
-"""Where runs live, so that several machines can share them."""
+"""Where runs and subscriptions live, so that several machines can share them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clawhive_core.model.events import Event, StoredEvent
@@ -27,6 +28,38 @@ class RunStore(Protocol):
 
     async def claim(self, run_id: str, owner: Mapping[str, Any]) -> bool:
         """Take a run that has no living owner, by compare-and-swap."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """That a user may use what a skill does not give for free."""
+
+    user_id: str
+    skill_id: str
+    since: str
+    """RFC 3339, UTC."""
+
+
+class SubscriptionStore(Protocol):
+    """Who has subscribed to which skill; a shop or an account server may keep it."""
+
+    async def has(self, user_id: str, skill_id: str) -> bool:
+        """Whether a user has subscribed to a skill; asked at each call that needs it."""
+        ...
+
+    async def add(self, user_id: str, skill_id: str) -> bool:
+        """Subscribe a user to a skill; return whether that is new."""
+        ...
+
+    async def remove(self, user_id: str, skill_id: str) -> bool:
+        """End a subscription; return whether there was one."""
+        ...
+
+    async def list(
+        self, user_id: str | None = None, skill_id: str | None = None
+    ) -> Sequence[Subscription]:
+        """Return the subscriptions of a user, to a skill, or all of them, by skill and user."""
         ...
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.skills.access import read_access
 from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 from clawhive_core.skills.schema import schema_problem
@@ -48,6 +49,7 @@ def read_exports(contract: Fields) -> Exports:
         _version(body, "api_version", "CH0501") if version else "",
         _exported_tools(body),
         body.place("api_version") if version else body.document.place(body.path, key=True),
+        read_access(body),
     )
 
 

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
+from clawhive_core.skills.packages import lacking
 from clawhive_core.skills.skill import Requires
 
 _SYSTEMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
 
 
 def missing(requires: Requires, env: Mapping[str, str]) -> list[str]:
-    """Return what is missing, each as a few words: programs, variables, the system."""
+    """Return what is missing, each as a few words: programs, variables, packages, the system."""
     return list(_missing(requires, env))
 
 
@@ -28,3 +29,4 @@ def _missing(requires: Requires, env: Mapping[str, str]) -> Iterator[str]:
     for name in requires.env:
         if not env.get(name):
             yield f"the variable {name} is not set"
+    yield from lacking(requires.python, sys.path)

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
+from clawhive_core.skills.document import with_severity
 from clawhive_core.skills.required import KnownTools, missing_tools
 from clawhive_core.skills.resolve import check_contracts, importers
+from clawhive_core.skills.shipped import SOURCE
 from clawhive_core.skills.skill import State
 from clawhive_core.skills.skill_set import Entry, SkillSet
 
@@ -42,7 +44,8 @@ class Held:
         skills = [self._winner(name).skill for name in self._winners]
         broken = frozenset(entry.skill.id for entry in self._by_state("invalid"))
         for name, findings in check_contracts(skills, broken).items():
-            self._add(name, findings)
+            add = self._gate if self._is_replaced(name) else self._add
+            add(name, findings)
         self._spread(entry.skill.id for entry in self.entries if entry.state not in _USABLE)
 
     def tools(self, known: KnownTools) -> None:
@@ -67,17 +70,36 @@ class Held:
     def _winner(self, name: str) -> Entry:
         return self.entries[self._winners[name]]
 
+    def _is_replaced(self, name: str) -> bool:
+        """Whether it is a shipped skill and imports from one that is not."""
+        skill = self._winner(name).skill
+        providers = [each.skill for each in skill.imports if each.skill in self._winners]
+        return skill.source == SOURCE and any(
+            self._winner(each).skill.source != SOURCE for each in providers
+        )
+
     def _by_state(self, *states: State) -> list[Entry]:
         return [entry for entry in self.entries if entry.state in states]
+
+    def _gate(self, name: str, findings: Sequence[Finding]) -> None:
+        """Leave out a shipped skill that a skill of the user's own does not fit: no mistake."""
+        self._add(name, [with_severity(each, "note") for each in findings])
+        wrong = next((each.message for each in findings if each.severity == "error"), None)
+        self._leave_out(name, wrong, "gated")
 
     def _add(self, name: str, findings: Sequence[Finding]) -> None:
         entry = self._winner(name)
         self.findings += findings
         wrong = next((each.message for each in findings if each.severity == "error"), None)
-        changed = replace(entry, findings=(*entry.findings, *findings))
-        if wrong is not None and entry.state in {"loaded", "gated"}:
-            show = f"clawhive skills show {name}"
-            changed = replace(changed, state="invalid", reason=wrong, next_step=show)
+        self.entries[self._winners[name]] = replace(entry, findings=(*entry.findings, *findings))
+        self._leave_out(name, wrong, "invalid")
+
+    def _leave_out(self, name: str, reason: str | None, state: State) -> None:
+        entry = self._winner(name)
+        if reason is None or entry.state not in {"loaded", "gated"}:
+            return
+        show = f"clawhive skills show {name}"
+        changed = replace(entry, state=state, reason=reason, next_step=show)
         self.entries[self._winners[name]] = changed
 
     def _spread(self, names: Iterable[str]) -> None:

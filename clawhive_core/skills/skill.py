@@ -66,6 +66,50 @@ class ExportedTool:
         return self.name.replace("-", "_")
 
 
+Unit = Literal["second", "minute", "hour", "day"]
+
+SECONDS: Mapping[Unit, int] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+"""How long the window of a rate is."""
+
+ALL_TOOLS = "*"
+"""The name under which `Access.rates` holds the one rate of all tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often one user may call one tool."""
+
+    count: int
+    unit: Unit
+
+    @property
+    def seconds(self) -> int:
+        """The length of the window."""
+        return SECONDS[self.unit]
+
+    def __str__(self) -> str:
+        return f"{self.count}/{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call what a skill exports, and how often."""
+
+    requires_subscription: bool = False
+    free_tools: tuple[str, ...] = ()
+    """What needs no subscription all the same."""
+    rates: Mapping[str, Rate | None] = field(default_factory=dict[str, "Rate | None"])
+    """By tool, or by `*` for every tool by itself; None for no limit."""
+
+    def needs_subscription(self, tool: str) -> bool:
+        """Whether a tool is for subscribers only."""
+        return self.requires_subscription and tool not in self.free_tools
+
+    def rate_of(self, tool: str) -> Rate | None:
+        """Return the rate of a tool, None where it has no limit."""
+        return self.rates.get(tool, self.rates.get(ALL_TOOLS))
+
+
 @dataclass(frozen=True, slots=True)
 class Exports:
     """What a skill offers to others."""
@@ -75,6 +119,7 @@ class Exports:
     tools: tuple[ExportedTool, ...] = ()
     place: Place | None = None
     """Where its version stands, else the exports."""
+    access: Access = Access()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools."""

@@ -11,7 +11,7 @@ NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
     *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
     *("check", "skill", "skills", "skills-new"),
-    *("tool", "tool-result", "tools", "trust"),
+    *("subscriptions", "tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-cases", "policy-explain", "policy-test"),
     *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),
 )
@@ -109,6 +109,8 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("skills", "check"), "check"),
         (("skills", "new", "hello"), "skills-new"),
         (("skills", "show", "none"), "error"),
+        (("subscriptions", "list"), "subscriptions"),
+        (("subscriptions", "add", "nothing"), "error"),
         (("trust", "show"), "trust"),
         (("trust", "revoke"), "trust"),
         (("trust", "--yes"), "error"),

@@ -23,6 +23,7 @@ HOOKS = [
     "clawhive_memory_stores",
     "clawhive_run_stores",
     "clawhive_skill_sources",
+    "clawhive_subscription_stores",
     "clawhive_channels",
     "clawhive_commands",
 ]

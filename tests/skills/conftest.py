@@ -9,6 +9,7 @@ import pytest
 
 from clawhive_core.config.opening import open_config
 from clawhive_core.skills.load import load_skills
+from clawhive_core.skills.shipped import shipped_folder
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,13 @@ class Place:
         entries = self.load(**more).entries
         return {each.skill.id: each for each in entries if each.skill.source != "shipped"}
 
+    def findings(self, **more):
+        """Return the findings that are not of shipped skills."""
+        shipped = str(shipped_folder())
+        return [each for each in self.load(**more).findings if not each.file.startswith(shipped)]
+
     def codes(self, **more):
-        return [finding.code for finding in self.load(**more).findings]
+        return [finding.code for finding in self.findings(**more)]
 
 
 def stand_ins(contract, handlers):

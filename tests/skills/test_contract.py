@@ -23,7 +23,7 @@ def imports(skill="zodiac", tool="calculate", version="1.0"):
 
 
 def own(place):
-    return [(each.code, each.severity, each.place) for each in place.load().findings]
+    return [(each.code, each.severity, each.place) for each in place.findings()]
 
 
 def test_an_import_that_fits_finds_nothing(place):
@@ -78,7 +78,7 @@ tasks: {t: {steps: [{name: a, tool: b, permissions: ['fs.read:/**', 'tool.call:b
 def test_each_mistake_is_found_at_its_place_with_its_fix(place, given, code, severity, at, fix):
     place.skill("zodiac", ZODIAC)
     place.skill("user", given)
-    (found, *_) = [each for each in place.load().findings if each.code == code]
+    (found, *_) = [each for each in place.findings() if each.code == code]
     assert (found.severity, found.place) == (severity, f"skills/user/clawhive.yaml:{at}")
     if fix is not None:
         assert found.fix.title == fix
@@ -120,7 +120,7 @@ def test_what_imports_from_a_gated_skill_is_gated_too(place):
 def test_a_cycle_is_shown_whole_with_the_place_of_every_edge(place):
     for one, other in ("ab", "bc", "ca"):
         place.skill(one, f"exports: {{api_version: '1.0', tools: [t]}}\n{imports(other, 't')}")
-    findings = place.load().findings
+    findings = place.findings()
     assert [each.code for each in findings] == ["CH0608"] * 3
     assert findings[0].place == "skills/a/clawhive.yaml:3:11"
     assert findings[0].message.endswith(
@@ -203,7 +203,7 @@ def test_a_mistake_under_metadata_is_found_at_its_line(place):
 def test_a_contract_in_two_places_is_an_error_that_names_both(place):
     place.text("one", SOURCES)
     place.skill("one", "version: '1'")
-    (found,) = [each for each in place.load().findings if each.code == "CH0302"]
+    (found,) = [each for each in place.findings() if each.code == "CH0302"]
     assert "skills/one/clawhive.yaml:1:1" in found.message
     assert found.place == "skills/one/SKILL.md:2:1"
     assert place.own()["one"].state == "invalid"

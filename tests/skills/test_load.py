@@ -87,6 +87,7 @@ def test_a_plugins_source_that_fails_leaves_the_others(place):
         ("{bins: [no-such-program]}", "the program `no-such-program` is not on the PATH"),
         ("{env: [TOKEN]}", "the variable TOKEN is not set"),
         ("{os: [windows]}", "it is for windows only"),
+        ("{python: [no-such-thing>=1]}", "the Python package `no-such-thing>=1` is not installed"),
     ],
 )
 def test_what_is_missing_gates_a_skill_without_an_error(place, requires, says):
@@ -97,7 +98,9 @@ def test_what_is_missing_gates_a_skill_without_an_error(place, requires, says):
 
 
 def test_what_is_there_gates_nothing(place):
-    place.skill("one", "requires: {bins: [sh], env: [TOKEN], os: [Linux, darwin]}\n")
+    place.skill(
+        "one", "requires: {bins: [sh], env: [TOKEN], os: [Linux, darwin], python: [PyYAML>=6]}\n"
+    )
     env = {**place.env, "TOKEN": "x"}
     assert place.own(env=env)["one"].state == "loaded"
 

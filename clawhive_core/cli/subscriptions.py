@@ -1,0 +1,152 @@
+"""`clawhive subscriptions`: who may use what skills do not give for free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from clawhive_core.cli.output import note, print_json, table
+from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import ClawHiveError, PluginError, UnknownId, UsageError
+
+if TYPE_CHECKING:
+    from clawhive_core.protocols.stores import Subscription, SubscriptionStore
+
+T = TypeVar("T")
+
+_LONGEST_USER = 200
+
+
+@click.group(epilog="Example: clawhive subscriptions add zodiac --user local")
+def command() -> None:
+    """Add, remove and list subscriptions to skills, for the user of `--user` or `user.id`."""
+
+
+@command.command(epilog="Example: clawhive subscriptions add zodiac")
+@click.argument("skill", metavar="SKILL")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def add(settings: Settings, skill: str, *, as_json: bool) -> None:
+    """Let a user call what a skill does not give for free."""
+    from clawhive_core.config import refuse_inside_run
+
+    refuse_inside_run(os.environ, "subscriptions")
+    user = _user(settings)
+    _require_known(settings, skill)
+    with _store(settings, make=True) as store:
+        is_new = _asked(lambda: store.add(user, skill))
+        _print(_asked(lambda: store.list(user)), as_json=as_json)
+    if not as_json:
+        click.echo(f"subscribed: {user} to {skill}{'' if is_new else ' (already)'}")
+
+
+@command.command(epilog="Example: clawhive subscriptions remove zodiac")
+@click.argument("skill", metavar="SKILL")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def remove(settings: Settings, skill: str, *, as_json: bool) -> None:
+    """End a subscription."""
+    from clawhive_core.config import refuse_inside_run
+
+    refuse_inside_run(os.environ, "subscriptions")
+    user = _user(settings)
+    with _store(settings) as store:
+        if not _asked(lambda: store.remove(user, skill)):
+            raise UnknownId(
+                f"`{user}` has not subscribed to `{skill}`",
+                place=skill,
+                fix="clawhive subscriptions list",
+            )
+        _print(_asked(lambda: store.list(user)), as_json=as_json)
+    if not as_json:
+        click.echo(f"ended: {user} to {skill}")
+
+
+@command.command("list", epilog="Example: clawhive subscriptions list --json")
+@click.argument("skill", metavar="SKILL", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def list_(settings: Settings, skill: str | None, *, as_json: bool) -> None:
+    """List the subscriptions to a skill, or to all; with `--user` those of one user."""
+    with _store(settings) as store:
+        found = _asked(lambda: store.list(settings.user, skill))
+    _print(found, as_json=as_json)
+    if not as_json:
+        rows = [(each.user_id, each.skill_id, each.since[:16].replace("T", " ")) for each in found]
+        click.echo(table(rows, ("USER", "SKILL", "SINCE")))
+
+
+def _print(found: Sequence[Subscription], *, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {"user_id": each.user_id, "skill_id": each.skill_id, "since": each.since}
+            for each in found
+        ]
+        print_json({"schema": "subscriptions/1", "subscriptions": rows})
+
+
+def _user(settings: Settings) -> str:
+    """Return the user that `--user` or the configuration names.
+
+    Raises:
+        UsageError: It is no name.
+    """
+    user = str(settings.config().get("user.id"))
+    if user.strip() and user.isprintable() and len(user) <= _LONGEST_USER:
+        return user
+    raise UsageError(
+        f"{user[:_LONGEST_USER]!r} names no user",
+        place="--user",
+        fix=f"use 1 to {_LONGEST_USER} printable characters",
+    )
+
+
+def _require_known(settings: Settings, skill: str) -> None:
+    """Hold a skill's name against the skills that there are, and tell where it changes nothing."""
+    from clawhive_core.skills.load import load_skills
+
+    sources = [each.value for each in settings.plugins().contributions("clawhive_skill_sources")]
+    entry = load_skills(settings.config(), sources).find(skill)
+    if not entry.skill.exports.access.requires_subscription:
+        note(f"note: `{skill}` asks for no subscription: what it exports is free")
+    elif entry.state != "loaded":
+        note(f"note: `{skill}` is not loaded: {entry.reason}")
+
+
+@contextmanager
+def _store(settings: Settings, *, make: bool = False) -> Generator[SubscriptionStore]:
+    """Give who knows the subscribers; looking makes no log."""
+    from clawhive_core.hive.contributed import Contributed
+    from clawhive_core.hive.project_log import open_log
+
+    log = open_log(settings.config()) if make or settings.has_log() else None
+    try:
+        yield Contributed(settings.plugins()).subscriptions(log)
+    finally:
+        if log is not None:
+            log.close()
+
+
+def _asked(ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what a store answers.
+
+    Raises:
+        PluginError: It raised what is no error of ClawHive's.
+    """
+
+    async def answered() -> T:
+        try:
+            return await ask()
+        except ClawHiveError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                f"the store of subscriptions failed: {type(error).__name__}: {error}",
+                fix="clawhive plugins",
+            ) from error
+
+    return run_async(answered())

@@ -1,0 +1,26 @@
+"""What marks a hook and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+hookspec = pluggy.HookspecMarker("clawhive")
+hookimpl = pluggy.HookimplMarker("clawhive")
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    """What a hook is given."""
+
+    plugin_id: str
+    """The entry point's name."""
+    settings: Mapping[str, Any]
+    """The plugin's own table of the configuration, `[plugins.ID]`."""
+    root: str
+    """The absolute path of the project root."""
+    env: Mapping[str, str]
+    """The environment; read keys from here at the first call, not in the hook."""
