@@ -81,7 +81,8 @@ async def test_the_list_is_sorted_and_holds_the_shipped_skills(desk):
 
 async def test_what_is_switched_off_is_not_told(desk):
     desk.text("aa")
-    desk.root.joinpath("clawhive.toml").write_text('skills.disabled = ["aa", "code", "docs", "jungastro", "zodiac"]\n')
+    disabled = '["aa", "code", "docs", "jungastro", "zodiac"]'
+    desk.root.joinpath("clawhive.toml").write_text(f"skills.disabled = {disabled}\n")
     assert await desk.system() == SYSTEM
 
 
