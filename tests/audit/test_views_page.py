@@ -13,7 +13,15 @@ from clawhive_core.config.opening import open_config
 from clawhive_core.hive.project_log import open_log
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "log.md").read_text("utf-8")
-VIEWS = ("v_runs", "v_steps", "v_invocations", "v_approvals", "v_grants")
+VIEWS = (
+    "v_runs",
+    "v_steps",
+    "v_invocations",
+    "v_approvals",
+    "v_grants",
+    "v_quotas",
+    "v_subscriptions",
+)
 PROGRAM = """
 import json, sqlite3, sys
 log = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)

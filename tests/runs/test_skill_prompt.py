@@ -81,7 +81,8 @@ async def test_the_list_is_sorted_and_holds_the_shipped_skills(desk):
 
 async def test_what_is_switched_off_is_not_told(desk):
     desk.text("aa")
-    desk.root.joinpath("clawhive.toml").write_text('skills.disabled = ["aa", "code", "docs"]\n')
+    disabled = '["aa", "code", "docs", "jungastro", "zodiac"]'
+    desk.root.joinpath("clawhive.toml").write_text(f"skills.disabled = {disabled}\n")
     assert await desk.system() == SYSTEM
 
 
@@ -107,6 +108,7 @@ def test_any_text_becomes_one_visible_line(text, limit):
 
 
 async def test_many_skills_are_capped_and_the_rest_is_counted(desk):
+    desk.root.joinpath("clawhive.toml").write_text('skills.disabled = ["jungastro", "zodiac"]\n')
     for number in range(MAX_LISTED + 5):
         desk.text(f"aa{number:03}", "short")
     system = await desk.system()
