@@ -13,6 +13,7 @@ from clawhive_core.diagnostics.nearest import nearest
 def registry() -> Mapping[str, Explanation]:
     """Return every code with its explanation, sorted by code."""
     from clawhive_core.diagnostics.error_codes import ERRORS
+    from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
     from clawhive_core.diagnostics.model_codes import MODEL_ERRORS
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
@@ -29,6 +30,7 @@ def registry() -> Mapping[str, Explanation]:
         *FINDINGS,
         *PLUGIN_FINDINGS,
         *SKILL_FINDINGS,
+        *EXPORT_FINDINGS,
     )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from clawhive_core.diagnostics.explanation import Explanation
-
-_LEFT_OUT = "The skill is left out, and the others are not affected."
+from clawhive_core.diagnostics.export_codes import LEFT_OUT
 
 SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0001",
         "A file of a skill is not UTF-8",
-        f"The bytes of the file are not valid UTF-8 text; the message names the first. {_LEFT_OUT}",
+        f"The bytes of the file are not valid UTF-8 text; the message names the first. {LEFT_OUT}",
         "Save the file as UTF-8.",
     ),
     Explanation(
         "CH0002",
         "A file of a skill cannot be read",
-        f"The system refused to read it; the message holds its reason. {_LEFT_OUT}",
+        f"The system refused to read it; the message holds its reason. {LEFT_OUT}",
         "Mend the rights of the file.",
     ),
     Explanation(
         "CH0006",
         "A file of a skill is too large",
-        f"A SKILL.md or manifest may have at most 1 MiB. {_LEFT_OUT}",
+        f"A SKILL.md or manifest may have at most 1 MiB. {LEFT_OUT}",
         "Move long text into files beside it that the text refers to.",
     ),
     Explanation(
@@ -58,7 +57,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0205",
         "The description is missing",
-        "A model chooses a skill by its description, and there is none. " + _LEFT_OUT,
+        "A model chooses a skill by its description, and there is none. " + LEFT_OUT,
         "Write `description: ...`: what the skill does and when to use it.",
     ),
     Explanation(
@@ -127,13 +126,13 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0221",
         "There is no frontmatter",
-        f"A SKILL.md begins with a block between two lines `---`. {_LEFT_OUT}",
+        f"A SKILL.md begins with a block between two lines `---`. {LEFT_OUT}",
         "Begin the file with `---`, `name: ...`, `description: ...` and `---`.",
     ),
     Explanation(
         "CH0222",
         "The frontmatter has no end",
-        f"The block that the first `---` opens is never closed. {_LEFT_OUT}",
+        f"The block that the first `---` opens is never closed. {LEFT_OUT}",
         "Write a line `---` after its last key.",
     ),
     Explanation(
@@ -146,7 +145,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0224",
         "The text is no YAML, or no JSON",
-        f"A manifest or frontmatter cannot be parsed; the place is the parser's. {_LEFT_OUT}",
+        f"A manifest or frontmatter cannot be parsed; the place is the parser's. {LEFT_OUT}",
         "Mend the text at the place; a text with a colon must stand in quotes.",
     ),
     Explanation(
@@ -165,14 +164,14 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0228",
         "The frontmatter is no mapping",
-        f"It must hold `key: value` lines. {_LEFT_OUT}",
+        f"It must hold `key: value` lines. {LEFT_OUT}",
         "Write `name: ...` and `description: ...`.",
     ),
     Explanation(
         "CH0229",
         "The text is nested too deep or repeats itself too often",
         "At most 64 levels and 100,000 values are read, those that aliases repeat included, so "
-        f"that a small file cannot use up memory. {_LEFT_OUT}",
+        f"that a small file cannot use up memory. {LEFT_OUT}",
         "Write it flatter, and repeat less by aliases.",
     ),
     Explanation(
@@ -198,7 +197,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "CH0302",
         "The contract stands in more than one place",
         "It may stand in `clawhive.yaml`, in `clawhive.json`, under `metadata.clawhive` or at the "
-        f"top of the frontmatter. In several, nobody knows which one counts. {_LEFT_OUT}",
+        f"top of the frontmatter. In several, nobody knows which one counts. {LEFT_OUT}",
         "Keep one of them, best `clawhive.yaml`.",
     ),
     Explanation(
@@ -210,7 +209,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0305",
         "A value of a contract is not what it must be",
-        f"The message names the value and what belongs there. {_LEFT_OUT}",
+        f"The message names the value and what belongs there. {LEFT_OUT}",
         "Mend the value at the place.",
     ),
     Explanation(
@@ -236,7 +235,7 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0309",
         "A permission cannot be read",
-        "A permission is a capability such as `fs.read:${workspace}/**`. " + _LEFT_OUT,
+        "A permission is a capability such as `fs.read:${workspace}/**`. " + LEFT_OUT,
         "Write it as `docs/reference/capabilities.md` says.",
     ),
     Explanation(
@@ -294,75 +293,22 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Mend its rights, or move it away and trust the skills again.",
     ),
     Explanation(
-        "CH0501",
-        "The api_version cannot be used",
-        "`exports.api_version` is `MAJOR.MINOR` in quotes, such as `1.2`; YAML would read it as a "
-        "number otherwise, and 1.10 as 1.1.",
-        'Write `api_version: "1.0"`.',
-    ),
-    Explanation(
-        "CH0502",
-        "The list of exported tools is not right",
-        "A name is misspelt, stands twice, or has a contract without being exported.",
-        "Mend the list at the place.",
-    ),
-    Explanation(
-        "CH0503",
-        "A JSON Schema is not valid",
-        "A schema of a contract breaks the rules of JSON Schema (draft 2020-12).",
-        "Mend the schema at the place.",
-    ),
-    Explanation(
-        "CH0506",
-        "The access of a skill names no tool of it",
-        "`exports.access` frees or limits a tool that the skill does not export, so that it would "
-        "do nothing.",
-        "Mend the name, or export the tool.",
-    ),
-    Explanation(
-        "CH0507",
-        "A rate cannot be used",
-        "A rate is `N/second`, `N/minute`, `N/hour`, `N/day` or `unlimited`: how often each user "
-        "may call each tool within one second, minute, hour or day of UTC.",
-        "Write it so, such as `50/day`.",
-    ),
-    Explanation(
-        "CH0509",
-        "An exported tool has no handler",
-        "What executes an exported tool is the function of its name in `handlers.py` beside the "
-        f"manifest, each `-` of the name as `_`. {_LEFT_OUT}",
-        "Write `async def NAME(input, ctx): ...` in handlers.py, or export the tool no more.",
-    ),
-    Explanation(
-        "CH0511",
-        "The handlers cannot be parsed",
-        f"`handlers.py` is no Python; the place is the parser's. Nothing of it ran. {_LEFT_OUT}",
-        "Mend the file at the place.",
-    ),
-    Explanation(
-        "CH0512",
-        "A handler takes other arguments",
-        "A handler is called with two arguments by position: the tool's input, and the context "
-        f"that its calls, its store and its cards go through. {_LEFT_OUT}",
-        "Write `def NAME(input, ctx)` or `async def NAME(input, ctx)`.",
-    ),
-    Explanation(
         "CH0601",
         "The imported skill does not exist",
-        f"`from` names a skill that is not in the search path. {_LEFT_OUT}",
+        f"`from` names a skill that is not in the search path. {LEFT_OUT}",
         "Write the name that is suggested, install the skill, or remove the import.",
     ),
     Explanation(
         "CH0602",
         "The imported tool is not exported",
-        f"The skill exists and does not export that tool. {_LEFT_OUT}",
+        f"The skill exists and does not export that tool. {LEFT_OUT}",
         "Import one that it exports; the message lists them.",
     ),
     Explanation(
         "CH0603",
         "The exporting skill is too old",
         "Its `api_version` is below the `min_version` of the import, compared as numbers. "
-        + _LEFT_OUT,
+        + LEFT_OUT,
         "Update the exporting skill.",
     ),
     Explanation(
