@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"(\d{1,9})(\.\d{1,9})?")
 _KEY = re.compile(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
 _ENTRY = re.compile(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = re.compile(r"write `name: ([^`]+)`")
+_HAS_NAME = re.compile(r"([\"']?)name\1[ \t]*:")
 _ALIKE = 0.8
 """How alike a suggested key must be to be written without asking."""
 
@@ -137,7 +138,7 @@ def _stands_beside(key: str, finding: Finding, source: Source) -> bool:
 
 
 def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
-    """Write the folder's name: as the first key, or in the place of another name."""
+    """Write the folder's name: as the first key, or in the place of another name or of none."""
     named = _NAMED.fullmatch(_title(finding))
     if named is None:
         return ()
@@ -149,6 +150,12 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     fence = _fence(source)
     if fence is None or "is missing" not in finding.message:
         return ()
+    line = source.line(finding.line or 1)
+    if _HAS_NAME.match(line):  # the key is there, without a value: a second one would be worse
+        if line.rstrip(" \t") != "name:":
+            return ()
+        start = source.offset(finding.line or 1, len("name:") + 1)
+        return (Edit(start, start + len(line) - len("name:"), f" {name}"),)
     at = source.end(source.number(fence))
     return (Edit(at, at, f"name: {name}{source.line_end()}"),)
 

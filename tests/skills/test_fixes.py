@@ -48,6 +48,8 @@ HEAD = "name: words-of\ndescription: d\n"
     [
         ("lenient", "name: words-of\ndescription: Use it: often", None),
         ("lenient", "description: d", "name: words-of\ndescription: d"),
+        ("lenient", "name:\ndescription: d", "name: words-of\ndescription: d"),
+        ("lenient", "name:  \ndescription: d", "name: words-of\ndescription: d"),
         ("lenient", HEAD + "x: 1\nx: 1", HEAD + "x: 1"),
         ("lenient", HEAD + "on: 1", HEAD + '"on": 1'),
         ("strict", "name: other\ndescription: d", "name: words-of\ndescription: d"),
