@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         constrained_response,
     )
     from clawhive_core.model.events import Event, StoredEvent
-    from clawhive_core.model.failures import model_failure, status_code
+    from clawhive_core.model.failures import model_failure, retry_after, status_code
     from clawhive_core.model.messages import (
         ContentBlock,
         LlmMessage,
@@ -73,7 +73,7 @@ _HOMES = {
     "hive.hive": ("Hive",),
     "model.constrained": ("choice_schema", "constrained_request", "constrained_response"),
     "model.events": ("Event", "StoredEvent"),
-    "model.failures": ("model_failure", "status_code"),
+    "model.failures": ("model_failure", "retry_after", "status_code"),
     "model.messages": (
         "ContentBlock",
         "LlmMessage",
@@ -194,6 +194,7 @@ __all__ = [
     "constrained_response",
     "hookimpl",
     "model_failure",
+    "retry_after",
     "status_code",
     "tool",
     "wire_name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import ModelError
@@ -42,6 +43,34 @@ def status_code(status: int) -> str:
     if known is None:
         known = "provider_error" if status >= 500 or status < 400 else "invalid_request"  # noqa: PLR2004 - HTTP's classes
     return known
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an answer's headers ask to wait, None where they ask for nothing.
+
+    `retry-after-ms`, which the providers' own SDKs read first; else `retry-after`, in seconds or as
+    a date (RFC 9110, section 10.2.3).
+    """
+    asked = headers.get("retry-after")
+    for text, per_second in ((headers.get("retry-after-ms"), 1000), (asked, 1)):
+        try:
+            seconds = float(text or "") / per_second
+        except ValueError:
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    return _until(asked or "")
+
+
+def _until(date: str) -> float | None:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        when = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def model_failure(

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from clawhive_core import ModelError, model_failure, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError
@@ -97,7 +97,7 @@ def _of_status(error: APIStatusError) -> ModelError:
     message = said[:_MAX_MESSAGE] or f"Anthropic's API answered with HTTP status {status}"
     if error.request_id:
         message = f"{message} (request {error.request_id})"
-    after = _retry_after(error.response.headers)
+    after = retry_after(error.response.headers)
     return model_failure(code, message, status=status, retry_after=after)
 
 
@@ -111,30 +111,3 @@ def _said(body: object) -> tuple[str, str]:
         fields = cast("dict[str, Any]", inner)
         return str(fields.get("type", "")), str(fields.get("message", ""))
     return "", str(inner)
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) asks for."""
-    given: list[tuple[str | None, int]] = [
-        (headers.get("retry-after-ms"), 1000),
-        (headers.get("retry-after"), 1),
-    ]
-    for text, per_second in given:
-        try:
-            seconds = float(text or "") / per_second
-        except ValueError:
-            continue
-        return seconds if 0 <= seconds < float("inf") else None
-    return _until(headers.get("retry-after"))
-
-
-def _until(date: str | None) -> float | None:
-    from datetime import UTC, datetime
-    from email.utils import parsedate_to_datetime
-
-    try:
-        when = parsedate_to_datetime(date or "")
-    except ValueError:
-        return None
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from clawhive_core import ModelError, model_failure, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code
 
 _MAX_MESSAGE = 600
 _TOO_LONG = "exceeds the maximum number of tokens"
@@ -81,16 +81,10 @@ def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _retry_after(error: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
-    given = [headers.get("retry-after")]
-    given += [each.get("retryDelay") for each in _details(error)]
-    for text in given:
-        try:
-            seconds = float(str(text).removesuffix("s"))
-        except ValueError:
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
+    """Return the seconds that the headers ask for, else those of a `RetryInfo` (`"7.5s"`)."""
+    delays = [str(each.get("retryDelay", "")).removesuffix("s") for each in _details(error)]
+    given = (headers, *({"retry-after": each} for each in delays))
+    return next((each for each in map(retry_after, given) if each is not None), None)
 
 
 def _code(error: Exception) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
-from email.utils import parsedate_to_datetime
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from clawhive_core import ModelError, model_failure, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code
 from clawhive_openai.values import mapping, text
 
 if TYPE_CHECKING:
@@ -118,17 +116,6 @@ def _refined(code: str, body: Mapping[str, Any], said: str, *, trust: bool = Fal
             return known
     too_long = code in {"invalid_request", "provider_error", "rate_limited"}
     return "request_too_large" if too_long and _TOO_LONG.search(said) else code
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, None where it does not."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(ValueError):
-            return max(0.0, float(headers.get(name, "")) * unit)
-    with suppress(ValueError):
-        until = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
-        return max(0.0, until - time.time())
-    return None
 
 
 def _cleaned(error: ModelError, key: str) -> ModelError:
