@@ -11,6 +11,15 @@ import click
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
 
+format_option = click.option(
+    "--format",
+    "output",
+    metavar="FORM",
+    default="text",
+    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
+)
+"""How findings are written; `diagnostics.outputs.render` knows the forms."""
+
 
 def visible(line: str) -> str:
     """Show what would steer the terminal, or turn the line around, as its code."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import format_option, note, print_json
 from clawhive_core.cli.settings import Settings, run_async
 
 if TYPE_CHECKING:
@@ -25,13 +25,7 @@ _OUT = "policy-test"
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
-@click.option(
-    "--format",
-    "output",
-    metavar="FORM",
-    default="text",
-    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
-)
+@format_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(settings: Settings, files: Sequence[Path], output: str, *, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import format_option, note, print_json
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
     help="What is an error: only what keeps a skill from working here, what the public standard "
     "forbids too, or also what other known tools refuse.",
 )
-@click.option(
-    "--format",
-    "output",
-    metavar="FORM",
-    default="text",
-    help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
-)
+@format_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--fix", is_flag=True, help="Mend what is certain; change nothing else.")

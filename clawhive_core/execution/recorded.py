@@ -13,7 +13,7 @@ from clawhive_core.model.edits import edits
 from clawhive_core.model.events import Blob, StoredEvent
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import Artifact, ToolResult
+from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
 
 CALL_KINDS = frozenset(
     {"approval.requested", "invocation.start", "invocation.refused", "invocation.end"}
@@ -90,6 +90,13 @@ class RecordedCall:
         if "asked_input" not in body:
             return ""
         return edits(full(log, body["asked_input"]), full(log, body["tool_call"]["input"]))
+
+
+def asked_call(log: EventLog, stored: StoredEvent) -> ToolCall:
+    """Return the call of a start, refusal or question as it was asked for: before an edit."""
+    body = stored.event.body
+    asked = body["tool_call"]
+    return ToolCall(asked["id"], asked["name"], full(log, body.get("asked_input", asked["input"])))
 
 
 def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:

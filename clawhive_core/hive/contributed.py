@@ -17,6 +17,7 @@ from clawhive_core.policy.subscriptions import FailedSubscriptions, Subscription
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.stores import SubscriptionStore
 from clawhive_core.runs.failed_adapter import FailedAdapter
 from clawhive_core.runs.llm_planner import LlmPlanner
@@ -57,6 +58,10 @@ class Contributed:
         own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")
         return {planner.name: planner for planner in (*found, *own)}
+
+    def sandboxes(self) -> Sequence[SandboxEngine]:
+        """Return the engines that run programs and handlers, preferred first."""
+        return self.values("clawhive_sandboxes")
 
     def subscriptions(self, log: EventLog | None) -> SubscriptionStore:
         """Return who knows the subscribers: the first plugin that does, else the log.

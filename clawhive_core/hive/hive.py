@@ -46,7 +46,6 @@ from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.live import Live
@@ -360,16 +359,13 @@ class Hive:
     async def _assemble(self) -> None:
         add, config = self.catalog.add, self.config
         await self.catalog.add_foreign(*self.plugins.providers())
-        await add(*own_providers(config, self._engines, self._library))
+        await add(*own_providers(config, self._contributed.sandboxes, self._library))
         await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
         self._hold_skills()
         self.notes += await offer_skills(
-            config, self._engines, self.skills, self.catalog, self.plugins
+            config, self._contributed.sandboxes, self.skills, self.catalog, self.plugins
         )
-
-    def _engines(self) -> Sequence[SandboxEngine]:
-        return self._contributed.values("clawhive_sandboxes")
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""

@@ -11,14 +11,25 @@ from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.messages import LlmMessage, block_from_json
 
 
-def last_run(log: EventLog, conversation_id: str) -> str | None:
-    """Return the last run of a prompt in a conversation that came to an answer, None without."""
+def said_before(
+    log: EventLog, conversation_id: str | None
+) -> tuple[str | None, tuple[LlmMessage, ...]]:
+    """Return the last run of a prompt in a conversation that came to an answer, and what was said.
+
+    Raises:
+        ClawHiveError: Bodies of the run were pruned.
+    """
+    if conversation_id is None:
+        return None, ()
     rows = log.read(
         "SELECT run_id FROM runs WHERE conversation_id = ? AND status = 'succeeded' "
         "AND task_type IS NULL AND parent_run_id IS NULL ORDER BY started_seq DESC",
         (conversation_id,),
     )
-    return next((run for (run,) in map(tuple, rows) if messages_of(log, run)), None)
+    for (run,) in map(tuple, rows):
+        if messages := messages_of(log, run):
+            return run, messages
+    return None, ()
 
 
 def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:

@@ -66,7 +66,7 @@ def page(log: EventLog, run_id: str) -> str:
         run_id: The whole id.
     """
     run = run_json(log, run_id)
-    body = "".join(_sections(log, run_id))
+    body = "".join(_sections(log, run))
     title = escape(f"{run['title']} - {run['status']}")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -78,17 +78,14 @@ def page(log: EventLog, run_id: str) -> str:
     )
 
 
-def _sections(log: EventLog, run_id: str) -> Iterator[str]:
-    events = list(log.events(run_id=run_id))
-    run = run_json(log, run_id)
+def _sections(log: EventLog, run: Mapping[str, Any]) -> Iterator[str]:
+    events = list(log.events(run_id=run["run_id"]))
     yield f"<section><h1>{escape(run['title'])}</h1>{_facts(log, run, events)}"
     yield "<h2>Timeline</h2>"
     yield from _timeline(items_of(log, events))
     yield "</section>"
-    for (child,) in log.read(
-        "SELECT run_id FROM runs WHERE parent_run_id = ? ORDER BY started_seq", (run_id,)
-    ):
-        yield from _sections(log, str(child))
+    for child in run["children"]:
+        yield from _sections(log, run_json(log, child["run_id"]))
 
 
 def _facts(log: EventLog, run: Mapping[str, Any], events: list[StoredEvent]) -> str:

@@ -13,7 +13,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, full
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, asked_call, full
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
@@ -236,14 +236,13 @@ class RecordedDoor:
 
 
 def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
-    body = stored.event.body
-    asked = body["tool_call"]
+    body, asked = stored.event.body, asked_call(record.log, stored)
     recorded = {
-        "id": asked["id"],
-        "tool": asked["name"],
+        "id": asked.id,
+        "tool": asked.name,
         "label": body["step"]["label"],
         "ordinal": body["step"]["ordinal"],
-        "input": record.full(body.get("asked_input", asked["input"])),
+        "input": asked.input,
     }
     now = {
         "id": call.id,

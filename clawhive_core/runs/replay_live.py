@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from clawhive_core.errors import ModelError
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.recorded import RecordedCall, answer_of
+from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.messages import LlmRequest, LlmResponse
@@ -101,12 +101,12 @@ class RecordedTools:
         self._log = record.log
         self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
         for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
-            self._answers[_key(*asked_of(record, call))].append(call)
+            self._answers[_key(asked_call(record.log, call.first))].append(call)
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Return the recorded outcome; the last one again where the call is made more often."""
         del scope
-        queue = self._answers.get(_key(call.name, call.input))
+        queue = self._answers.get(_key(call))
         if queue:
             recorded = queue.popleft() if len(queue) > 1 else queue[0]
             outcome = recorded.outcome(self._log, call.id)
@@ -116,15 +116,8 @@ class RecordedTools:
         return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
 
 
-def asked_of(record: Record, call: RecordedCall) -> tuple[str, Any]:
-    """Return a recorded call's tool and input, as they were asked for."""
-    body = call.first.event.body
-    asked = body["tool_call"]
-    return asked["name"], record.full(body.get("asked_input", asked["input"]))
-
-
-def _key(name: str, input: Any) -> tuple[str, bytes]:
-    return name, canonical(input)
+def _key(call: ToolCall) -> tuple[str, bytes]:
+    return call.name, canonical(call.input)
 
 
 def _order(step_id: str) -> list[Any]:
@@ -145,23 +138,25 @@ def _call_differences(
 ) -> list[Difference]:
     if before is None and now is not None:
         call, scope, _ = now
-        asked = f"{call.name} {shortened(call.input)}"
-        return [Difference(None, "invocation", scope.step_id, "no call", asked)]
+        return [Difference(None, "invocation", scope.step_id, "no call", _told(call))]
     assert before is not None  # noqa: S101 - zip_longest leaves out one side at most
     stored = before.first
-    name, given = asked_of(record, before)
+    asked = asked_call(record.log, stored)
     place = (stored.seq, "invocation", stored.event.step_id)
     if now is None:
-        return [Difference(*place, f"{name} {shortened(given)}", "no call")]
+        return [Difference(*place, _told(asked), "no call")]
     call, _, outcome = now
-    if (call.name, canonical(call.input)) != (name, canonical(given)):
-        asked = f"{call.name} {shortened(call.input)}"
-        return [Difference(*place, f"{name} {shortened(given)}", asked)]
+    if _key(call) != _key(asked):
+        return [Difference(*place, _told(asked), _told(call))]
     recorded = _facts(before.outcome(record.log, call.id))
     repeated = _facts(outcome)
     if recorded == repeated:
         return []
-    return [Difference(*place, f"{name} -> {recorded}", repeated)]
+    return [Difference(*place, f"{asked.name} -> {recorded}", repeated)]
+
+
+def _told(call: ToolCall) -> str:
+    return f"{call.name} {shortened(call.input)}"
 
 
 def _facts(outcome: Outcome | None) -> str:

@@ -33,7 +33,7 @@ from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
-from clawhive_core.runs.conversation import last_run, messages_of
+from clawhive_core.runs.conversation import messages_of, said_before
 from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.folder import run_folder
@@ -73,12 +73,12 @@ class RequestMaker:
         """
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
-        continues = None if options.session is None else last_run(self.log, options.session)
+        continues, before = said_before(self.log, options.session)
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
             principal,
-            before=messages_of(self.log, continues),
+            before=before,
             continues=continues,
             title=preview(text, 80),
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),

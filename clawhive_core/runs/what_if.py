@@ -8,11 +8,10 @@ from typing import Any
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.execution.considered import Weigher, consider
-from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.principal import Principal
-from clawhive_core.model.tools import ToolCall
 from clawhive_core.runs.grounds import remember_call
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Difference, Record, ReplayReport
@@ -69,12 +68,10 @@ async def _decision(
     record: Record, call: RecordedCall, request: RunRequest, weigher: Weigher
 ) -> tuple[str, str]:
     event = call.first.event
-    asked = event.body["tool_call"]
-    given = record.full(event.body.get("asked_input", asked["input"]))
     step_id = f"{request.scope.run_id}{str(event.step_id)[len(record.run_id) :]}"
     scope = CallScope(request.scope, Principal.parse(str(event.principal)), step_id)
     try:
-        weighed = await consider(ToolCall(asked["id"], asked["name"], given), scope, weigher)
+        weighed = await consider(asked_call(record.log, call.first), scope, weigher)
     except ClawHiveError as error:
         return _code(error), error.message
     return weighed["verdict"], "" if weighed["verdict"] == "allow" else weighed["message"]
