@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -209,6 +209,15 @@ def check(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     strictly = options["strict"] or settings.strict
     warned = strictly and count(report.findings)["warnings"]
     return 0 if report.ok and not warned else 1
+
+
+@command.command("schema", epilog="Example: clawhive skills schema > contract.schema.json")
+@click.argument("part", default="contract", type=click.Choice(["contract", "frontmatter"]))
+def schema_(part: Literal["contract", "frontmatter"]) -> None:
+    """Print the JSON Schema of a contract, or of a SKILL.md's frontmatter, for editors."""
+    from clawhive_core.skills.published import published_schema
+
+    click.echo(published_schema(part), nl=False)
 
 
 def _load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:

@@ -241,6 +241,20 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Mend the schema at the place.",
     ),
     Explanation(
+        "CH0506",
+        "The access of a skill names no tool of it",
+        "`exports.access` frees or limits a tool that the skill does not export, so that it would "
+        "do nothing.",
+        "Mend the name, or export the tool.",
+    ),
+    Explanation(
+        "CH0507",
+        "A rate cannot be used",
+        "A rate is `N/second`, `N/minute`, `N/hour`, `N/day` or `unlimited`: how often each user "
+        "may call each tool within one second, minute, hour or day of UTC.",
+        "Write it so, such as `50/day`.",
+    ),
+    Explanation(
         "CH0509",
         "An exported tool has no handler",
         "What executes an exported tool is the function of its name in `handlers.py` beside the "

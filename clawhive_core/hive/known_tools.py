@@ -19,8 +19,14 @@ CORE = (
 
 
 def tools_of(catalog: Catalog) -> KnownTools:
-    """Return the tools of a catalog."""
-    return KnownTools(frozenset({*catalog.tools, *catalog.aliases}))
+    """Return the tools of a catalog, without those of skills."""
+    names = {
+        name
+        for name, entry in catalog.tools.items()
+        if not entry.meta.provider_id.startswith("skill_")
+    }
+    aliases = {alias for alias, name in catalog.aliases.items() if name in names}
+    return KnownTools(frozenset(names | aliases))
 
 
 def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:

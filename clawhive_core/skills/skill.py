@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
-from clawhive_core.skills.place import Place
+from clawhive_core.skills.deprecation import Deprecation
+from clawhive_core.skills.phase import Phase
+from clawhive_core.skills.place import Named, Place
+from clawhive_core.skills.risk_policy import UNCAPPED, RiskPolicy
 
 State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
 
@@ -66,6 +69,50 @@ class ExportedTool:
         return self.name.replace("-", "_")
 
 
+Unit = Literal["second", "minute", "hour", "day"]
+
+SECONDS: Mapping[Unit, int] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+"""How long the window of a rate is."""
+
+ALL_TOOLS = "*"
+"""The name under which `Access.rates` holds the one rate of all tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often one user may call one tool."""
+
+    count: int
+    unit: Unit
+
+    @property
+    def seconds(self) -> int:
+        """The length of the window."""
+        return SECONDS[self.unit]
+
+    def __str__(self) -> str:
+        return f"{self.count}/{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call what a skill exports, and how often."""
+
+    requires_subscription: bool = False
+    free_tools: tuple[str, ...] = ()
+    """What needs no subscription all the same."""
+    rates: Mapping[str, Rate | None] = field(default_factory=dict[str, "Rate | None"])
+    """By tool, or by `*` for every tool by itself; None for no limit."""
+
+    def needs_subscription(self, tool: str) -> bool:
+        """Whether a tool is for subscribers only."""
+        return self.requires_subscription and tool not in self.free_tools
+
+    def rate_of(self, tool: str) -> Rate | None:
+        """Return the rate of a tool, None where it has no limit."""
+        return self.rates.get(tool, self.rates.get(ALL_TOOLS))
+
+
 @dataclass(frozen=True, slots=True)
 class Exports:
     """What a skill offers to others."""
@@ -75,18 +122,12 @@ class Exports:
     tools: tuple[ExportedTool, ...] = ()
     place: Place | None = None
     """Where its version stands, else the exports."""
+    access: Access = Access()
+    deprecated: tuple[Deprecation, ...] = ()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools."""
         return tuple(tool.name for tool in self.tools)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedTool:
-    """A tool of another skill, and where its import stands."""
-
-    name: str
-    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +137,7 @@ class Import:
     skill: str
     """The id after `from`."""
     place: Place
-    tools: tuple[ImportedTool, ...] = ()
+    tools: tuple[Named, ...] = ()
     min_version: str = ""
     version_place: Place | None = None
 
@@ -134,6 +175,15 @@ class Skill:
     exports: Exports = Exports()
     imports: tuple[Import, ...] = ()
     requires: Requires = Requires()
+    risk_policy: RiskPolicy = UNCAPPED
+    allowed_run_types: tuple[Named, ...] | None = None
+    """The task types, TASK or SKILL.TASK, that its handlers may start; None for its own."""
+    external_tools: tuple[Named, ...] = ()
+    """Tools of other skills in the old form, until the set says whose they are."""
+    skill_data: tuple[Named, ...] = ()
+    """The skills whose data it asks for in the old form."""
+    phase: Phase = "enforce"
+    """How much the old forms weigh where it is used (`contracts.phase`)."""
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Places in what its own calls of a tool return that its further calls may read."""
     text_file: Path | None = None

@@ -13,6 +13,7 @@ exports:
   tools:
     - name: greet
       input_schema: {type: object, properties: {name: {type: string}}}
+      output_schema: {}
 tasks:
   hello:
     steps: [{name: greet, tool: one.greet, input: {name: Ana}}]

@@ -9,6 +9,7 @@ from clawhive_core import Hive
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing.memory import _Given
+from tests.harness import exports
 
 ZODIAC = """
 id: zodiac
@@ -23,7 +24,7 @@ exports:
         required: [date]
         properties: {date: {type: string}}
       output_schema: {type: object, required: [chart]}
-    - {name: peek, input_schema: {type: object}}
+    - {name: peek, input_schema: {type: object}, output_schema: {type: object}}
 """
 ZODIAC_HANDLERS = """
 async def calculate(input, ctx):
@@ -37,10 +38,7 @@ async def peek(input, ctx):
 JUNG = """
 id: jung
 version: 1.0.0
-exports:
-  api_version: "1.0"
-  tools: [%s]
-imports: [{from: zodiac, tools: [calculate], min_version: "1.0"}]
+%simports: [{from: zodiac, tools: [calculate], min_version: "1.0"}]
 %s
 """
 
@@ -72,7 +70,7 @@ class Project:
         names = [
             line.split("(")[0].split()[-1] for line in handlers.splitlines() if "(input" in line
         ]
-        return self.skill("jung", JUNG % (", ".join(names), more), handlers)
+        return self.skill("jung", JUNG % (exports(*names), more), handlers)
 
     def hive(self, *providers, **flags):
         def load(config, env):
@@ -331,7 +329,9 @@ async def ask(input, ctx):
     ],
 )
 async def test_a_bad_handler_fails_its_call_alone(project, body, code):
-    manifest = "id: bad\nexports: {api_version: '1.0', tools: [{name: f, timeout_ms: 1500}, g]}"
+    manifest = "id: bad\nexports: {api_version: '1.0', tools: ["
+    manifest += "{name: f, timeout_ms: 1500, input_schema: {}, output_schema: {}}, "
+    manifest += "{name: g, input_schema: {}, output_schema: {}}]}"
     handlers = f"def f(input, ctx):\n    {body}\ndef g(input, ctx):\n    return 1"
     project.skill("bad", manifest, handlers)
     limits = {"sandbox.memory_bytes": 32 * 1024 * 1024}
@@ -345,7 +345,7 @@ async def test_a_bad_handler_fails_its_call_alone(project, body, code):
 
 
 UNSUPPORTED = "def g():\n    yield 5\ndef f(input, ctx):\n    return list(g())\n"
-ONE = "id: one\nexports: {api_version: '1.0', tools: [f]}\n"
+ONE = "id: one\n" + exports("f")
 
 
 async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
@@ -404,7 +404,8 @@ async def test_a_skill_takes_no_name_of_a_plugin(project, name):
     project.skill(name, ONE.replace("one", name), "def f(input, ctx): ...\n")
     async with project.hive() as hive:
         assert f"{name}.f" not in hive.catalog.current.tools
-        assert any(f"the skill `{name}` are left out" in note for note in hive.notes)
+        told = [f"the skill `{name}` are left out", f"the skill `{name}` is not loaded"]
+        assert any(each in note for each in told for note in hive.notes)
 
 
 async def test_what_a_contract_declares_decides_the_call(project):
@@ -416,8 +417,9 @@ permissions: ["net.http:api.example.com/**"]
 exports:
   api_version: "1.0"
   tools:
-    - f
+    - {name: f, input_schema: {}, output_schema: {}}
     - name: g
+      output_schema: {}
       risk: safe
       capability_level: L0
       input_schema: {type: object, properties: {path: {type: string}}}
@@ -506,8 +508,9 @@ async def peek(input, ctx):
     project.jung(asking("await ctx.call('calculate', {'date': 'd'})"))
     project.skill(
         "top",
-        "id: top\nexports: {api_version: '1.0', tools: [ask]}\n"
-        "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
+        "id: top\n"
+        + exports("ask")
+        + "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
         asking("await ctx.call('jung.ask')"),
     )
     assert await project.value("top.ask") == {"chart": ""}

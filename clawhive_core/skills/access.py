@@ -1,0 +1,91 @@
+"""Reading `exports.access`: who may call what a skill exports, and how often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.skills.fields import Fields
+from clawhive_core.skills.place import InvalidSkill, KeyPath
+from clawhive_core.skills.skill import ALL_TOOLS, SECONDS, Access, Rate
+
+KEYS = ("requires_subscription", "free_tools", "rate_limit")
+
+_UNLIMITED = "unlimited"
+_RATE = re.compile(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
+_FIX = f"write N/{', N/'.join(SECONDS)} or {_UNLIMITED}, such as 50/day"
+
+
+def read_access(fields: Fields) -> Access:
+    """Return the `access` of a contract's exports; `rate_limit` may stand beside it too.
+
+    Args:
+        fields: The `exports`.
+
+    Raises:
+        InvalidSkill: A part is not what it must be, or names a tool that is not exported.
+    """
+    body = fields.below("access")
+    body.closed(KEYS, "`access`")
+    free, names = body.texts("free_tools"), set(_names(fields))
+    for index, name in enumerate(free):
+        _require_exported(body, body.at("free_tools", index), name, names)
+    return Access(_flag(body), free, _rates(fields, body, names))
+
+
+def _flag(body: Fields) -> bool:
+    value = body.values.get("requires_subscription", False)
+    if not isinstance(value, bool):
+        raise body.fail("requires_subscription", "must be true or false", "write it without quotes")
+    return value
+
+
+def _rates(fields: Fields, body: Fields, names: set[str]) -> dict[str, Rate | None]:
+    if "rate_limit" in fields and "rate_limit" in body:
+        fix = "keep the one in `access`"
+        raise fields.fail("rate_limit", "the rate limit is given in two places", fix)
+    holder = fields if "rate_limit" in fields else body
+    if "rate_limit" not in holder:
+        return {}
+    value = holder.values["rate_limit"]
+    if not isinstance(value, Mapping):
+        return {ALL_TOOLS: _rate(holder, holder.at("rate_limit"), value)}
+    limits = holder.below("rate_limit")
+    for name in limits.values:
+        _require_exported(limits, limits.at(name), name, names)
+    return {name: _rate(limits, limits.at(name), each) for name, each in limits.values.items()}
+
+
+def _rate(fields: Fields, path: KeyPath, value: Any) -> Rate | None:
+    if value == _UNLIMITED:
+        return None
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if found is not None:
+        for unit in SECONDS:
+            if found[2] == unit:
+                return Rate(int(found[1]), unit)
+    message = f"`{value}` is no rate"
+    raise InvalidSkill(fields.document.finding("CH0507", path, message, _FIX))
+
+
+def _names(fields: Fields) -> Iterator[str]:
+    """Yield the names of the exported tools, in whichever form they stand."""
+    for _, value in fields.items("tools"):
+        name: Any = value
+        if isinstance(value, Mapping):
+            name = cast("Mapping[str, Any]", value).get("name")
+        if isinstance(name, str):
+            yield name
+
+
+def _require_exported(fields: Fields, path: KeyPath, name: str, names: set[str]) -> None:
+    if name in names:
+        return
+    close = nearest(name, names)
+    listed = ", ".join(sorted(names)) or "nothing"
+    fix = f"did you mean `{close}`?" if close else f"the skill exports: {listed}"
+    message = f"`{name}` is not among the exported tools"
+    is_key = path[-1] == name
+    raise InvalidSkill(fields.document.finding("CH0506", path, message, fix, key=is_key))
