@@ -19,14 +19,10 @@ CORE = (
 
 
 def tools_of(catalog: Catalog) -> KnownTools:
-    """Return the tools of a catalog, without those of skills."""
-    names = {
-        name
-        for name, entry in catalog.tools.items()
-        if not entry.meta.provider_id.startswith("skill_")
-    }
-    aliases = {alias for alias, name in catalog.aliases.items() if name in names}
-    return KnownTools(frozenset(names | aliases))
+    """Return the tools of a catalog."""
+    names, tools = frozenset({*catalog.tools, *catalog.aliases}), catalog.tools.values()
+    of_skills = {tool.meta.name for tool in tools if tool.meta.provider_id.startswith("skill_")}
+    return KnownTools(names, of_skills=frozenset(of_skills))
 
 
 def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:

@@ -12,17 +12,20 @@ from clawhive_core.skills.skill import Skill
 
 @dataclass(frozen=True, slots=True)
 class KnownTools:
-    """The tools that skills may require, without those of skills."""
+    """The tools that skills may require; those of the loaded skills count anyway."""
 
     names: frozenset[str]
     """Canonical names and aliases."""
     complete: bool = True
     """Whether there are no others; False where a plugin lists some only when it runs."""
+    of_skills: frozenset[str] = frozenset()
+    """Those of the names that skills offer."""
 
 
 def first_segments(known: KnownTools) -> dict[str, str]:
     """Return a tool of providers by the first segment of its name, of those that have several."""
-    return {name.partition(".")[0]: name for name in sorted(known.names) if "." in name}
+    names = sorted(known.names - known.of_skills)
+    return {name.partition(".")[0]: name for name in names if "." in name}
 
 
 def taken_name(skill: Skill, taken: Mapping[str, str]) -> Finding | None:
