@@ -170,7 +170,7 @@ def calculate(input, ctx):
 )
 async def test_what_the_contract_does_not_name_is_refused_and_recorded(project, name, hint):
     project.zodiac()
-    project.jung("async def ask(input, ctx):\n    return await ctx.call(input['name'], {})")
+    project.jung(asking("await ctx.call(*[input['name']], {})"))
     outcome = await project.call("jung.ask", {"name": name})
     assert outcome.is_error
     refusal = outcome.structured
