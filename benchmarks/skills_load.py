@@ -70,6 +70,7 @@ exports:
     - name: sum_up
       description: Sum up what was found.
       input_schema: {{type: object, properties: {{items: {{type: array}}}}}}
+      output_schema: {{type: string}}
 requires: {{tools: [web.search, file.read]}}
 permissions: ["fs.read:${{workspace}}/**"]
 """

@@ -211,7 +211,7 @@ def check(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     return 0 if report.ok and not warned else 1
 
 
-@command.command("schema", epilog="Example: clawhive skills schema > contract.schema.json")
+@command.command("schema", epilog="Example: clawhive skills schema frontmatter")
 @click.argument("part", default="contract", type=click.Choice(["contract", "frontmatter"]))
 def schema_(part: Literal["contract", "frontmatter"]) -> None:
     """Print the JSON Schema of a contract, or of a SKILL.md's frontmatter, for editors."""
