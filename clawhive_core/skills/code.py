@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,9 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "tests", ".venv", "venv", "
 _CORE_PREFIX = "artifacts."  # the only tools of the core whose names have two segments
 _STORED = frozenset({"save", "read"})
 _PACKAGE = "skills"
+_MAY_IMPORT = re.compile(rf"\b{_PACKAGE}\b|\bfrom[\s\\]+\.[\s\\]*\.")
+"""What stands in every text that imports from another skill: most are not parsed for it."""
+
 _LOADERS = frozenset({"import_module", "__import__"})
 
 
@@ -34,7 +38,8 @@ def lint_handlers(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Findin
     values outside of the skill's own namespace, or never use what is imported. Names that are put
     together as the program runs cannot be seen here; the executor refuses those.
     """
-    yield from lint_imports(skill, tree, file)
+    if _MAY_IMPORT.search(skill.handlers or ""):
+        yield from lint_imports(skill, tree, file)
     calls = list(_calls(tree))
     for node, method, name in calls:
         place = Place(shown_path(file), node.lineno, node.col_offset + 1)
@@ -56,7 +61,10 @@ def lint_other_code(skill: Skill, without: Path | None = None) -> Iterator[Findi
         if file == without:
             continue
         try:
-            tree = ast.parse(read_text(file, "Python file").removeprefix(BOM))
+            source = read_text(file, "Python file").removeprefix(BOM)
+            if not _MAY_IMPORT.search(source):
+                continue
+            tree = ast.parse(source)
         except (InvalidSkill, SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # nothing that ClawHive runs: a script of any age may lie there
         yield from lint_imports(skill, tree, file)
