@@ -70,6 +70,7 @@ exports:
     - name: sum_up
       description: Sum up what was found.
       input_schema: {{type: object, properties: {{items: {{type: array}}}}}}
+      output_schema: {{type: string}}
 requires: {{tools: [web.search, file.read]}}
 permissions: ["fs.read:${{workspace}}/**"]
 """
@@ -135,8 +136,9 @@ def ours(config: Config, count: int) -> Sample:
     def work() -> None:
         found = load_skills(config, env={"PATH": "/usr/bin"}, tools=TOOLS)
         mine = [skill for skill in found.loaded if skill.source == "project"]
-        if len(mine) != count or found.findings:
-            raise CannotRun(f"{len(mine)} of {count} are loaded: {found.findings[:3]}")
+        wrong = [each for each in found.findings if each.severity != "note"]
+        if len(mine) != count or wrong:
+            raise CannotRun(f"{len(mine)} of {count} are loaded: {wrong[:3]}")
 
     return clock(work)
 

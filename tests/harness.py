@@ -20,6 +20,15 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 
 
+def exports(*names):
+    """Return the line of a contract that exports tools which take and answer anything."""
+    contracts = ", ".join(f"{name}: {{input_schema: {{}}, output_schema: {{}}}}" for name in names)
+    return (
+        f"exports: {{api_version: '1.0', tools: [{', '.join(names)}],"
+        f" contracts: {{{contracts}}}}}\n"
+    )
+
+
 def tool_meta(name="demo.echo", provider_id="demo", **fields):
     facts = {"description": "a tool", "input_schema": {"type": "object"}, "risk": "safe"}
     return ToolMeta(name=name, provider_id=provider_id, **{**facts, **fields})

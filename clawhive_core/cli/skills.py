@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -178,6 +178,15 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
     for file in files:
         click.echo(f"  {file}")
     note(f'try it: clawhive run --task {name}.count_words --input text="one two three"')
+
+
+@command.command("schema", epilog="Example: clawhive skills schema frontmatter")
+@click.argument("part", default="contract", type=click.Choice(["contract", "frontmatter"]))
+def schema_(part: Literal["contract", "frontmatter"]) -> None:
+    """Print the JSON Schema of a contract, or of a SKILL.md's frontmatter, for editors."""
+    from clawhive_core.skills.published import published_schema
+
+    click.echo(published_schema(part), nl=False)
 
 
 def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:

@@ -33,7 +33,14 @@ def read_tools(file: Path) -> KnownTools:
     tools = _mapping(value).get("tools")
     if not isinstance(tools, list):
         _refuse(file, "it is no object with a list `tools`")
-    return KnownTools(frozenset(_names(file, cast("list[Any]", tools))))
+    listed = cast("list[Any]", tools)
+    names = frozenset(_names(file, listed))
+    of_skills = {
+        facts.get("name")
+        for facts in map(_mapping, listed)
+        if str(facts.get("provider_id")).startswith("skill_")
+    }
+    return KnownTools(names, of_skills=names & of_skills)
 
 
 def _names(file: Path, tools: list[Any]) -> Iterator[str]:

@@ -288,6 +288,16 @@ _SKILLS = (
         flag="--profile",
     ),
     Setting(
+        "contracts.phase",
+        "text",
+        "enforce",
+        "How much the old ways around contracts weigh: `compat` only warns of code imports and "
+        "undeclared calls, `enforce` refuses them, `final` refuses old keys too.",
+        project="tighten",
+        tighter="later",
+        choices=("compat", "enforce", "final"),
+    ),
+    Setting(
         "user.id", "text", "local", "Who the user is, for subscriptions and quotas.", flag="--user"
     ),
     Setting("user.profile", "table", {}, "What tools may know of the user."),

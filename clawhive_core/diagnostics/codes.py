@@ -12,6 +12,7 @@ from clawhive_core.diagnostics.nearest import nearest
 @cache
 def registry() -> Mapping[str, Explanation]:
     """Return every code with its explanation, sorted by code."""
+    from clawhive_core.diagnostics.contract_codes import CONTRACT_FINDINGS
     from clawhive_core.diagnostics.error_codes import ERRORS
     from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
@@ -31,6 +32,7 @@ def registry() -> Mapping[str, Explanation]:
         *PLUGIN_FINDINGS,
         *SKILL_FINDINGS,
         *EXPORT_FINDINGS,
+        *CONTRACT_FINDINGS,
     )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 

@@ -27,6 +27,21 @@ EXPORT_FINDINGS: tuple[Explanation, ...] = (
         "Mend the schema at the place.",
     ),
     Explanation(
+        "CH0504",
+        "A model's API would refuse the schema",
+        "An input schema is an object at its root; anything else is an error. Cases at the root "
+        "(`oneOf` and such) and names of properties beyond letters, digits, `_`, `.` and `-` are "
+        "refused by some APIs: a warning.",
+        "Write an object; move cases into a property.",
+    ),
+    Explanation(
+        "CH0505",
+        "A reference of a schema leads nowhere",
+        "`$ref` may name a place in the same schema. Files and addresses are never fetched. "
+        + LEFT_OUT,
+        "Copy what it means to `$defs` and write `#/$defs/NAME`.",
+    ),
+    Explanation(
         "CH0506",
         "The access of a skill names no tool of it",
         "`exports.access` frees or limits a tool that the skill does not export, so that it would "
@@ -48,6 +63,13 @@ EXPORT_FINDINGS: tuple[Explanation, ...] = (
         "Write `async def NAME(input, ctx): ...` in handlers.py, or export the tool no more.",
     ),
     Explanation(
+        "CH0510",
+        "A skill exports under the name of a plugin",
+        "The first part of its tools' names is that of a provider's tools, which were there first. "
+        + LEFT_OUT,
+        "Rename the skill.",
+    ),
+    Explanation(
         "CH0511",
         "The handlers cannot be parsed",
         f"`handlers.py` is no Python; the place is the parser's. Nothing of it ran. {LEFT_OUT}",
@@ -59,5 +81,19 @@ EXPORT_FINDINGS: tuple[Explanation, ...] = (
         "A handler is called with two arguments by position: the tool's input, and the context "
         f"that its calls, its store and its cards go through. {LEFT_OUT}",
         "Write `def NAME(input, ctx)` or `async def NAME(input, ctx)`.",
+    ),
+    Explanation(
+        "CH0513",
+        "An exported tool lacks a schema",
+        "Each exported tool states both `input_schema` and `output_schema`: what others rely on is "
+        f"checked at each call, and before a change is published. {LEFT_OUT}",
+        "Add the schema; `{}` where anything goes.",
+    ),
+    Explanation(
+        "CH0514",
+        "A tool is called like one of the core",
+        "A handler that calls `read`, `save` or another of the core's names gets its own tool "
+        "instead.",
+        "Rename the tool.",
     ),
 )

@@ -26,10 +26,13 @@ from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.sandbox import HandlerCall
 from clawhive_core.skills.handlers import HANDLERS
+from clawhive_core.skills.run_types import startable
 from clawhive_core.skills.skill import ExportedTool, Skill
 
 CORE_CALLS = "*"
 """The tools of one segment: the core's own."""
+
+ANY_CALLS = "**"
 
 
 class SkillProvider:
@@ -47,6 +50,8 @@ class SkillProvider:
         self._functions = {f"{skill.id}.{tool.name}": tool.function for tool in skill.exports.tools}
         self._reach = reach_of(skill)
         calls = sorted(calls_of(_callable(self._reach), skills) | {CORE_CALLS})
+        if self._reach.is_open:
+            calls = [ANY_CALLS]
         self._permissions = (*skill.permissions, *(f"tool.call:{name}" for name in calls))
 
     @property
@@ -55,8 +60,9 @@ class SkillProvider:
         return f"skill_{self._skill.id}"
 
     async def list_tools(self) -> list[ToolMeta]:
-        """Return the definitions that the contract gives."""
-        return [meta_of(self._skill, tool) for tool in self._skill.exports.tools]
+        """Return the definitions that the contract gives, within the skill's `risk_policy`."""
+        metas = [meta_of(self._skill, tool) for tool in self._skill.exports.tools]
+        return [meta for meta in metas if _beyond(self._skill, meta) is None]
 
     async def invoke(
         self, tool_name: str, input: Mapping[str, Any], ctx: InvokeContext
@@ -116,6 +122,12 @@ def skill_providers(
         if skill.id in taken
     ]
     served = [skill for skill in exporting if skill.id not in taken]
+    notes += [
+        f"the tool `{meta.name}` is left out by the skill's risk_policy: {problem}"
+        for skill in served
+        for meta in (meta_of(skill, tool) for tool in skill.exports.tools)
+        if (problem := _beyond(skill, meta)) is not None
+    ]
     return [SkillProvider(skill, boxes, skills) for skill in served], notes
 
 
@@ -137,7 +149,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         effects=facts.effects,
         sinks=facts.sinks,
         records=facts.records if skill.trusted else (),  # a promise, of somebody vouched for
-        requires_confirm=facts.requires_confirm,
+        requires_confirm=facts.requires_confirm or skill.risk_policy.confirm,
         side_effects=facts.side_effects,
         idempotent=facts.idempotent,
         timeout_ms=facts.timeout_ms,
@@ -145,17 +157,22 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
     )
 
 
+def _beyond(skill: Skill, meta: ToolMeta) -> str | None:
+    return skill.risk_policy.beyond(meta.capability_level, meta.risk)
+
+
 def reach_of(skill: Skill) -> Reach:
-    """Return what a skill's handlers may call: its own tools, its imports, what it requires."""
+    """Return what a skill's handlers may call: own tools and task types, imports, requirements."""
     own = {f"{skill.id}.{name}": f"skill_{skill.id}" for name in skill.exports.names()}
     imported = {
         f"{each.skill}.{tool.name}": f"skill_{each.skill}"
         for each in skill.imports
         for tool in each.tools
     }
-    named = {**own, **imported}
+    started = {name: f"skill_{name.partition('.')[0]}" for name in startable(skill)}
+    named = {**started, **own, **imported}
     required = {name: None for name in skill.requires.tools if name not in named}
-    return Reach(skill.id, {**named, **required})
+    return Reach(skill.id, {**named, **required}, is_open=skill.phase == "compat")
 
 
 def calls_of(names: Iterable[str], skills: Sequence[Skill]) -> set[str]:

@@ -57,6 +57,8 @@ class Reach:
     skill_id: str
     tools: Mapping[str, str | None]
     """Canonical name or alias to the provider that must serve it; None for any."""
+    is_open: bool = False
+    """Whether it may call what it does not declare, too (`contracts.phase = "compat"`)."""
 
     def resolve(self, name: str) -> str:
         """Return the name that a bare one stands for: an own tool, else an imported one."""
@@ -69,6 +71,8 @@ class Reach:
 
     def allows(self, name: str, meta: ToolMeta | None) -> bool:
         """Whether a call by `name`, of the tool that it names where there is one, is declared."""
+        if self.is_open:
+            return True
         if meta is None:
             return name in self.tools
         names = (name, meta.name, *meta.aliases)

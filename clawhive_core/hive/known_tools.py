@@ -21,7 +21,9 @@ CORE = (
 
 def tools_of(catalog: Catalog) -> KnownTools:
     """Return the tools of a catalog."""
-    return KnownTools(frozenset({*catalog.tools, *catalog.aliases}))
+    names, tools = frozenset({*catalog.tools, *catalog.aliases}), catalog.tools.values()
+    of_skills = {tool.meta.name for tool in tools if tool.meta.provider_id.startswith("skill_")}
+    return KnownTools(names, of_skills=frozenset(of_skills))
 
 
 def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:

@@ -8,18 +8,22 @@ from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.access import read_access
+from clawhive_core.skills.deprecation import read_deprecated
 from clawhive_core.skills.fields import Fields, text
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Named, Place
 from clawhive_core.skills.schema import schema_problem
-from clawhive_core.skills.skill import ExportedTool, Exports, Import, ImportedTool, Requires
+from clawhive_core.skills.skill import ExportedTool, Exports, Import, Requires
 from clawhive_core.skills.tool_facts import KEYS as FACT_KEYS
 from clawhive_core.skills.tool_facts import read_tool_facts
 
 REQUIRES_KEYS = ("tools", "bins", "env", "os", "python")
 
-_EXPORTS_KEYS = ("api_version", "tools", "contracts", "access", "deprecated", "rate_limit")
+_EXPORTS_KEYS = (
+    *("api_version", "tools", "contracts", "access", "deprecated", "rate_limit"),
+    "data_paths",
+)
 _TOOL_KEYS = ("name", "description", "input_schema", "output_schema", *FACT_KEYS)
-_IMPORT_KEYS = ("from", "tools", "min_version")
+_IMPORT_KEYS = ("from", "tools", "min_version", "data_paths")
 _SYSTEMS = {"darwin": "macos", "macos": "macos", "linux": "linux"} | {
     "windows": "windows",
     "win32": "windows",
@@ -50,6 +54,7 @@ def read_exports(contract: Fields) -> Exports:
         _exported_tools(body),
         body.place("api_version") if version else body.document.place(body.path, key=True),
         read_access(body),
+        read_deprecated(body),
     )
 
 
@@ -101,7 +106,7 @@ def _schema(fields: Fields, key: str) -> Mapping[str, Any] | None:
     if problem is not None:
         message = f"the schema is not valid: {problem.message}"
         path = fields.at(key, *problem.path)
-        raise InvalidSkill(fields.document.finding("CH0503", path, message))
+        raise InvalidSkill(fields.document.finding(problem.code, path, message, problem.fix))
     return schema
 
 
@@ -137,7 +142,7 @@ def _import(body: Fields) -> Import:
         if key not in body:
             raise body.fail(None, f"an import needs `{key}`", f"add `{key}: ...`")
     tools = tuple(
-        ImportedTool(text(body.document, path, value), body.document.place(path))
+        Named(text(body.document, path, value), body.document.place(path))
         for path, value in body.items("tools")
     )
     versioned = "min_version" in body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted
 
 MAX_BYTES = 1024 * 1024
@@ -52,12 +54,14 @@ class Document:
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:
         """Read a file; one called `*.json` must be JSON."""
-        text = read_text(path, what)
-        file = shown_path(path)
+        raw, file = read_text(path, what), shown_path(path)
+        text = raw.removeprefix(BOM)
         if path.suffix == ".json":
             _check_json(text, file, what)
             text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
-        return cls(text, file, what=what)
+        document = cls(text, file, what=what)
+        document.problems.extend(odd_characters(raw, file))
+        return document
 
     def place(self, path: KeyPath, *, key: bool = False) -> Place:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
@@ -165,12 +169,17 @@ class Document:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a file.
+    """Return the text of a file, with its byte order mark.
 
     Raises:
-        InvalidSkill: It cannot be read, is too large or is not UTF-8.
+        InvalidSkill: It cannot be read, is too large, is not UTF-8, or is a link that leads out of
+            the folder which the skill's own stands in.
     """
     place = Place(shown_path(path))
+    if path.is_symlink() and not _stays(path):
+        message = f"the {what} is a link that leads out of the folder of skills"
+        fix = "put the file itself there"
+        raise InvalidSkill(place.finding("CH0007", "error", message, fix))
     try:
         with path.open("rb") as stream:
             data = stream.read(_CHUNK)  # asking for all at once would make room for all
@@ -183,12 +192,18 @@ def read_text(path: Path, what: str) -> str:
         message = f"the {what} is larger than {MAX_BYTES} bytes"
         raise InvalidSkill(place.finding("CH0006", "error", message)) from None
     try:
-        return data.decode("utf-8-sig")
+        return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
         there = Place(place.file, line)
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
+
+
+def _stays(link: Path) -> bool:
+    """Whether a link leads to a file below the folder that the skill's folder stands in."""
+    root = os.path.realpath(link.parent.parent)
+    return os.path.realpath(link).startswith(os.path.join(root, ""))  # noqa: PTH118 - of texts
 
 
 def with_severity(finding: Finding, severity: Severity) -> Finding:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,23 @@ class Fields:
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts."""
         return tuple(text(self.document, path, item) for path, item in self.items(key))
+
+    def flag(self, key: str) -> bool:
+        """Return true or false; false where it is missing."""
+        value = self.values.get(key, False)
+        if not isinstance(value, bool):
+            raise self.fail(key, "must be true or false", "write it without quotes")
+        return value
+
+    def one_of(self, key: str, values: Sequence[T]) -> T | None:
+        """Return the one of some values that stands here; None where it is missing."""
+        if key not in self.values:
+            return None
+        for value in values:
+            if self.values[key] == value:
+                return value
+        listed = ", ".join(map(str, values))
+        raise self.fail(key, f"`{self.values[key]}` is unknown", f"use one of {listed}")
 
     def closed(self, keys: Sequence[str], what: str) -> None:
         """Refuse a key that is not known, at its place."""

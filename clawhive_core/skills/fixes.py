@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.diagnostics.nearest import nearest, suggested
+from clawhive_core.skills.characters import BOM
 from clawhive_core.skills.text import unquoted
 
 QUOTE = "put it in quotes"
@@ -36,7 +37,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         breaks = [match.end() for match in _BREAK.finditer(text)]
-        self._starts = [1 if text.startswith("\ufeff") else 0, *breaks]
+        self._starts = [len(BOM) if text.startswith(BOM) else 0, *breaks]
 
     def line(self, number: int) -> str:
         """Return a line without its end; empty where there is none."""
@@ -160,6 +161,10 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     return (Edit(at, at, f"name: {name}{source.line_end()}"),)
 
 
+def _cut_mark(_: Finding, source: Source) -> tuple[Edit, ...]:
+    return (Edit(0, len(BOM), ""),) if source.text.startswith(BOM) else ()
+
+
 def _cut_before_fence(_: Finding, source: Source) -> tuple[Edit, ...]:
     fence = _fence(source)
     return (Edit(0, fence, ""),) if fence else ()
@@ -205,6 +210,7 @@ def _indent(line: str) -> int:
 
 
 _MENDERS: Mapping[str, Mender] = {
+    "CH0010": _cut_mark,
     "CH0201": _write_name,
     "CH0204": _write_name,
     "CH0207": _quote_scalar,

@@ -11,6 +11,8 @@ from pathlib import Path
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.characters import BOM, odd_characters
+from clawhive_core.skills.code import lint_handlers, lint_other_code
 from clawhive_core.skills.document import read_text
 from clawhive_core.skills.place import InvalidSkill, Place, is_file
 from clawhive_core.skills.skill import ExportedTool, Skill
@@ -25,15 +27,16 @@ def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
     """Return a skill with the source of its handlers, and what is wrong with them.
 
     Each exported tool needs a function of its name that takes `input` and `ctx`. A skill that
-    exports no tools needs none, and its `handlers.py` is not read.
+    exports no tools needs none, and its `handlers.py` is not run.
     """
-    if not skill.exports.tools:
-        return skill, []
     file = skill.folder / HANDLERS
+    if not skill.exports.tools:
+        return skill, list(lint_other_code(skill))
     if skill.content != skill.folder or not is_file(file):
         return skill, [_no_file(skill, file)]
     try:
-        source = read_text(file, "handlers file")
+        raw = read_text(file, "handlers file")
+        source = raw.removeprefix(BOM)
         tree = _parsed(source, file)
     except InvalidSkill as error:
         return skill, [error.finding]
@@ -43,7 +46,13 @@ def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
         for tool in skill.exports.tools
         for finding in _of_tool(skill, tool, functions, file)
     ]
-    return replace(skill, handlers=source), findings
+    whole = replace(skill, handlers=source)
+    return whole, [
+        *findings,
+        *odd_characters(raw, shown_path(file)),
+        *lint_handlers(whole, tree, file),
+        *lint_other_code(skill, without=file),
+    ]
 
 
 def _no_file(skill: Skill, file: Path) -> Finding:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import date
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.skills.document import with_severity
-from clawhive_core.skills.required import KnownTools, missing_tools
+from clawhive_core.skills.old_ways import with_external
+from clawhive_core.skills.phase import Phase, in_phase
+from clawhive_core.skills.required import KnownTools, first_segments, missing_tools, taken_name
 from clawhive_core.skills.resolve import check_contracts, importers
 from clawhive_core.skills.shipped import SOURCE
 from clawhive_core.skills.skill import State
@@ -39,17 +42,30 @@ class Held:
             self._winners.setdefault(entry.skill.id, index)
         self._users = importers([self._winner(name).skill for name in self._winners])
 
-    def contracts(self) -> None:
-        """Hold imports against exports."""
-        skills = [self._winner(name).skill for name in self._winners]
+    def contracts(self, today: date, phase: Phase) -> None:
+        """Hold imports against exports, on a day that removals are held against."""
+        skills, old = with_external([self._winner(name).skill for name in self._winners])
+        for skill in skills:
+            index = self._winners[skill.id]
+            self.entries[index] = replace(self.entries[index], skill=skill)
+        self._users = importers(skills)
         broken = frozenset(entry.skill.id for entry in self._by_state("invalid"))
-        for name, findings in check_contracts(skills, broken).items():
-            add = self._gate if self._is_replaced(name) else self._add
-            add(name, findings)
+        for found in (old, check_contracts(skills, broken, today)):
+            for name, findings in found.items():
+                add = self._gate if self._is_replaced(name) else self._add
+                add(name, self._told(name, in_phase(findings, phase)))
         self._spread(entry.skill.id for entry in self.entries if entry.state not in _USABLE)
 
     def tools(self, known: KnownTools) -> None:
-        """Hold `requires.tools` against the catalog, until no skill that is left lacks one."""
+        """Hold `requires.tools` against the catalog, until no skill that is left lacks one.
+
+        A skill that exports under the name of a plugin is left out before.
+        """
+        taken = first_segments(known)
+        for entry in self._by_state("loaded", "gated"):
+            if entry.skill.id in taken and (clash := taken_name(entry.skill, taken)) is not None:
+                self._add(entry.skill.id, [clash])
+                self._spread([entry.skill.id])
         while True:
             exported = frozenset(
                 f"{entry.skill.id}.{name}"
@@ -69,6 +85,12 @@ class Held:
 
     def _winner(self, name: str) -> Entry:
         return self.entries[self._winners[name]]
+
+    def _told(self, name: str, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Return what is to be said: no note of a shipped skill, which its user did not write."""
+        if self._winner(name).skill.source != SOURCE:
+            return findings
+        return [each for each in findings if each.severity != "note"]
 
     def _is_replaced(self, name: str) -> bool:
         """Whether it is a shipped skill and imports from one that is not."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from clawhive_core.config.config import Config
@@ -19,8 +20,9 @@ from clawhive_core.errors import StorageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
+from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
-from clawhive_core.skills.reading import ReadSkill, read_skill
+from clawhive_core.skills.reading import ReadSkill, read_skill, weighed
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.search import empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
@@ -71,6 +73,7 @@ class _Found:
     def __init__(self, config: Config, env: Mapping[str, str]) -> None:
         self.findings: list[Finding] = []
         self._env = env
+        self._phase: Phase = config.get("contracts.phase")
         self._off = Switches(config).reasons()
         self._trusted = self._digests(SkillTrust(config.user_dir))
         self._entries: list[Entry] = []
@@ -89,14 +92,14 @@ class _Found:
             real = os.path.realpath(place)
             if real not in self._seen:
                 self._seen.add(real)
-                read = read_skill(place, source)
+                read = weighed(read_skill(place, source), self._phase)
                 self._entries.append(self._entry(read, place))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
 
     def held(self) -> Held:
         """Check imports against exports, and leave out what imports from what is left out."""
         held = Held(self._entries)
-        held.contracts()
+        held.contracts(datetime.now(UTC).date(), self._phase)
         return held
 
     def result(self, held: Held, *, only_given: bool) -> SkillSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,14 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
 from clawhive_core.skills.document import MAX_BYTES, Document
+from clawhive_core.skills.export_checks import check_exports, check_input_schema
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.grounds import read_grounds, uncalled
+from clawhive_core.skills.legacy import check_data_paths, read_external_tools, read_skill_data
 from clawhive_core.skills.permissions import beyond, read_permissions
 from clawhive_core.skills.place import InvalidSkill
+from clawhive_core.skills.risk_policy import RiskPolicy, beyond_policy, read_risk_policy
+from clawhive_core.skills.run_types import read_run_types
 from clawhive_core.skills.skill import Exports, Requires, Skill, TaskType
 from clawhive_core.skills.task_type import read_task
 
@@ -29,7 +33,7 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KNOWN = (
     *("id", "skill_name", "name", "description", "version", "license", "metadata"),
     *("exports", "imports", "requires", "required_tools", "permissions", "tasks", "grounds"),
-    *("external_tools", "risk_policy", "allowed_run_types"),
+    *("external_tools", "risk_policy", "allowed_run_types", "requires_skill_data", "data_paths"),
 )
 
 T = TypeVar("T")
@@ -81,14 +85,28 @@ class ContractReader:
             exports=self._try(lambda: read_exports(fields), Exports()),
             imports=self._try(lambda: read_imports(fields), ()),
             requires=self._try(lambda: read_requires(fields), Requires()),
+            risk_policy=self._try(lambda: read_risk_policy(fields), RiskPolicy()),
+            allowed_run_types=self._try(lambda: read_run_types(fields), None),
+            external_tools=self._try(lambda: read_external_tools(fields), ()),
+            skill_data=self._try(lambda: read_skill_data(fields), ()),
             tasks=self._tasks(),
             grounds=self._try(lambda: read_grounds(fields), {}),
         )
-        self._check_version(declared)
-        self.findings.extend(uncalled(declared, fields))
-        for task in declared.tasks.values():
-            self.findings.extend(beyond(fields, declared.permissions, task))
+        self.findings.extend(self._checked(declared))
         return declared
+
+    def _checked(self, skill: Skill) -> Iterator[Finding]:
+        """Yield what the parts of a contract that could be read say of each other."""
+        fields = self._fields
+        yield from self._unversioned(skill)
+        yield from check_exports(fields, skill)
+        yield from beyond_policy(skill.risk_policy, skill.exports.tools)
+        yield from check_data_paths(fields)
+        yield from uncalled(skill, fields)
+        for task in skill.tasks.values():
+            at = fields.at("tasks", task.name, "input_schema")
+            yield from check_input_schema(fields, at, task.input_schema)
+            yield from beyond(fields, skill.permissions, task)
 
     def _try(self, read: Callable[[], T], default: T) -> T:
         try:
@@ -114,12 +132,13 @@ class ContractReader:
         read = [self._try(partial(read_task, tasks, name), None) for name in tasks.values]
         return {task.name: task for task in read if task is not None}
 
-    def _check_version(self, skill: Skill) -> None:
+    @staticmethod
+    def _unversioned(skill: Skill) -> Iterator[Finding]:
         exports = skill.exports
         if exports.tools and not exports.api_version and exports.place is not None:
             message = "the exports state no api_version, so no import can ask for one"
             fix = 'add `api_version: "1.0"`'
-            self.findings.append(exports.place.finding("CH0501", "warning", message, fix))
+            yield exports.place.finding("CH0501", "warning", message, fix)
 
     def _note_unknown(self) -> None:
         for key in self._fields.values:

@@ -43,6 +43,14 @@ class Place:
         return ":".join(str(part) for part in known if part is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name that a contract holds, and where it stands."""
+
+    name: str
+    place: Place
+
+
 class InvalidSkill(SkillError):
     """A skill cannot be read, for the reason that its finding gives."""
 

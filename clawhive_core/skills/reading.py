@@ -15,11 +15,12 @@ from clawhive_core.skills.document import Document
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
+from clawhive_core.skills.phase import Phase, in_phase
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
 
-_CONTRACT_KEYS = ("exports", "imports")
+_CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
 _MAX_DESCRIPTION = 1024
 
 
@@ -51,6 +52,11 @@ def read_skill(place: Path, source: str) -> ReadSkill:
     read = _read(place, source)
     skill, findings = with_handlers(read.skill)
     return ReadSkill(skill, (*read.findings, *findings))
+
+
+def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
+    """Return what was read, with the weight that old forms have in a phase."""
+    return ReadSkill(replace(read.skill, phase=phase), in_phase(read.findings, phase))
 
 
 def _read(place: Path, source: str) -> ReadSkill:
@@ -159,7 +165,8 @@ class _Folder:
         if isinstance(metadata, dict) and "clawhive" in metadata:
             found.append((("metadata", "clawhive"), cast("dict[str, Any]", metadata)["clawhive"]))
         keys = [key for key in _CONTRACT_KEYS if key in text.values]
-        if keys or self._requires_ours(text):
+        ours = self._requires_ours(text)
+        if keys or ours:
             found.append(((), text.values))
         for key in keys:
             message = f"`{key}` at the top of a SKILL.md is refused by other tools"
@@ -172,14 +179,11 @@ class _Folder:
         value = text.values.get("requires")
         if value is None or self._manifests:
             return False
-        ours = isinstance(value, dict) and set(cast("dict[Any, Any]", value)) <= {*REQUIRES_KEYS}
-        lists = ours and all(
-            isinstance(each, list) for each in cast("dict[Any, Any]", value).values()
-        )
-        if not lists and not any(key in text.values for key in _CONTRACT_KEYS):
+        ours = _is_ours(value)
+        if not ours:
             message = "`requires` has another tool's form and is not used"
             self._findings.append(text.place("requires").finding("CH0304", "note", message))
-        return lists
+        return ours
 
     def _two_places(self, inside: list[tuple[KeyPath, Any]]) -> None:
         document = None if self._text is None else self._text.document
@@ -205,9 +209,11 @@ class _Folder:
             value = self._parsed(document, path, value)
         if path:
             return Fields.of(document, path, value)
-        own = {key: value[key] for key in value if key in TOP_KEYS and key in value}
+        own = {key: value[key] for key in value if key in TOP_KEYS}
         if not any(key in own for key in _CONTRACT_KEYS):
             own = {"requires": own["requires"]}
+        elif not _is_ours(own.get("requires", {})):
+            del own["requires"]
         return Fields.of(document, path, own)
 
     def _parsed(self, document: Document, path: KeyPath, value: str) -> Any:
@@ -219,10 +225,21 @@ class _Folder:
 
 
 TOP_KEYS = (
-    *("id", "version", "exports", "imports", "requires", "required_tools", "permissions"),
-    "tasks",
+    *("id", "skill_name", "version", "exports", "imports", "requires", "required_tools"),
+    *("permissions", "tasks", "grounds", "risk_policy", "allowed_run_types"),
+    *("external_tools", "requires_skill_data", "data_paths"),
 )
 """The keys of a contract that stands at the top of a SKILL.md."""
+
+
+def _is_ours(requires: Any) -> bool:
+    """Whether `requires` has ClawHive's form: known keys, each a list."""
+    if not isinstance(requires, dict):
+        return False
+    entries = cast("dict[Any, Any]", requires)
+    return set(entries) <= {*REQUIRES_KEYS} and all(
+        isinstance(each, list) for each in entries.values()
+    )
 
 
 def _slug(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clawhive_core.diagnostics.finding import Finding
@@ -12,12 +12,37 @@ from clawhive_core.skills.skill import Skill
 
 @dataclass(frozen=True, slots=True)
 class KnownTools:
-    """The tools that skills may require, without those of skills."""
+    """The tools that skills may require; those of the loaded skills count anyway."""
 
     names: frozenset[str]
     """Canonical names and aliases."""
     complete: bool = True
     """Whether there are no others; False where a plugin lists some only when it runs."""
+    of_skills: frozenset[str] = frozenset()
+    """Those of the names that skills offer."""
+
+
+def first_segments(known: KnownTools) -> dict[str, str]:
+    """Return a tool of providers by the first segment of its name, of those that have several."""
+    names = sorted(known.names - known.of_skills)
+    return {name.partition(".")[0]: name for name in names if "." in name}
+
+
+def taken_name(skill: Skill, taken: Mapping[str, str]) -> Finding | None:
+    """Return the error for a skill that exports under a name that begins a provider's tools.
+
+    Args:
+        skill: The skill.
+        taken: See `first_segments`.
+    """
+    place = skill.exports.place
+    if skill.id not in taken or place is None or not skill.exports.tools:
+        return None
+    message = (
+        f"`{skill.id}.` begins the names of tools that are not the skill's, such as"
+        f" `{taken[skill.id]}`, and those win: a skill never takes the name of a plugin"
+    )
+    return place.finding("CH0510", "error", message, "rename the skill")
 
 
 def missing_tools(skill: Skill, known: KnownTools, exported: frozenset[str]) -> Iterator[Finding]:

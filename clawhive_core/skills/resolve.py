@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.contract import api_version
 from clawhive_core.skills.cycles import shortest_cycles
+from clawhive_core.skills.deprecation import check_replacements, check_windows
+from clawhive_core.skills.old_ways import asked_data
+from clawhive_core.skills.run_types import unknown_run_types
 from clawhive_core.skills.skill import Import, Skill
 
 Skills = Mapping[str, Skill]
 
 
 def check_contracts(
-    skills: Sequence[Skill], broken: frozenset[str] = frozenset()
+    skills: Sequence[Skill], broken: frozenset[str], today: date
 ) -> dict[str, list[Finding]]:
-    """Return what is wrong with the imports of a set, by the id of the skill that imports.
+    """Return what is wrong with the contracts of a set, by the id of the skill that is to change.
 
     Every import names a skill of the set, tools that it exports, and no later version than it
-    has; no skills import each other in a circle.
+    has; no skills import each other in a circle; what is deprecated goes in due time.
 
     Args:
         skills: The set; each id stands once.
         broken: Skills of it whose files cannot be read whole: what they export is not known.
+        today: The date that removals are held against.
     """
     known = {skill.id: skill for skill in skills}
-    found = {skill.id: list(_of_skill(skill, known, broken)) for skill in skills}
+    found = {
+        skill.id: [
+            *_of_skill(skill, known, broken, today),
+            *check_windows(skill, today),
+            *check_replacements(skill, known),
+            *unknown_run_types(skill, known),
+            *asked_data(skill, known),
+            *_same_names(skill),
+        ]
+        for skill in skills
+    }
     for cycle in _cycles(known):
         for name in cycle:
             found[name].append(_cycle_finding(cycle, name, known))
@@ -43,7 +58,9 @@ def importers(skills: Sequence[Skill]) -> dict[str, list[str]]:
     return users
 
 
-def _of_skill(skill: Skill, known: Skills, broken: frozenset[str]) -> Iterator[Finding]:
+def _of_skill(
+    skill: Skill, known: Skills, broken: frozenset[str], today: date
+) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
     for each in skill.imports:
         provider = known.get(each.skill)
@@ -54,7 +71,7 @@ def _of_skill(skill: Skill, known: Skills, broken: frozenset[str]) -> Iterator[F
         elif provider is None:
             yield _unknown_skill(each, known)
         elif provider.id not in broken:
-            yield from _tools(each, provider)
+            yield from _tools(each, provider, today)
             yield from _version(each, provider)
         for tool in each.tools:
             if (each.skill, tool.name) in seen:
@@ -69,16 +86,46 @@ def _unknown_skill(each: Import, known: Skills) -> Finding:
     return each.place.finding("CH0601", "error", f"no skill is called `{each.skill}`", fix)
 
 
-def _tools(each: Import, provider: Skill) -> Iterator[Finding]:
+def _tools(each: Import, provider: Skill, today: date) -> Iterator[Finding]:
     names = provider.exports.names()
+    going = {entry.tool: entry for entry in provider.exports.deprecated}
     for tool in each.tools:
-        if tool.name in names:
+        name, entry = f"{provider.id}.{tool.name}", going.get(tool.name)
+        instead = f"import `{entry.replacement}` instead" if entry and entry.replacement else None
+        if tool.name not in names:
+            close = nearest(tool.name, names)
+            listed = ", ".join(names) or "nothing"
+            fix = f"did you mean `{close}`?" if close else f"it exports: {listed}"
+            message = f"`{provider.id}` does not export `{tool.name}`"
+            if entry is not None:
+                message = f"{message} any more: it {entry.until(today)}"
+            yield tool.place.finding("CH0602", "error", message, instead or fix)
             continue
-        close = nearest(tool.name, names)
-        listed = ", ".join(names) or "nothing"
-        fix = f"did you mean `{close}`?" if close else f"it exports: {listed}"
-        message = f"`{provider.id}` does not export `{tool.name}`"
-        yield tool.place.finding("CH0602", "error", message, fix)
+        if entry is not None:
+            fix = instead or "do without it: nothing stands in for it"
+            message = f"`{name}` {entry.until(today)} ({entry.date_place})"
+            yield tool.place.finding("CH0703", "warning", message, fix)
+        if provider.exports.access.needs_subscription(tool.name):
+            message = f"`{name}` is for subscribers of `{provider.id}` only"
+            fix = "answer `subscription_required` in the handler, where it calls the tool"
+            yield tool.place.finding("CH0609", "note", message, fix)
+
+
+def _same_names(skill: Skill) -> Iterator[Finding]:
+    """Yield where a bare name of a handler could mean two tools, and which one it means."""
+    owners = {tool.name: (skill.id, tool.place) for tool in skill.exports.tools}
+    for each in skill.imports:
+        for tool in each.tools:
+            owner, place = owners.setdefault(tool.name, (each.skill, tool.place))
+            if owner == each.skill:
+                continue
+            why = "its own tools come first" if owner == skill.id else "the first import counts"
+            message = (
+                f"`{tool.name}` alone means `{owner}.{tool.name}` ({place}): {why};"
+                f" `{each.skill}.{tool.name}` has the same name"
+            )
+            fix = f'call it by its whole name: ctx.call("{each.skill}.{tool.name}")'
+            yield tool.place.finding("CH0614", "note", message, fix)
 
 
 def _version(each: Import, provider: Skill) -> Iterator[Finding]:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
-from clawhive_core.skills.place import Place
+from clawhive_core.skills.deprecation import Deprecation
+from clawhive_core.skills.phase import Phase
+from clawhive_core.skills.place import Named, Place
+from clawhive_core.skills.risk_policy import UNCAPPED, RiskPolicy
 
 State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
 
@@ -120,18 +123,11 @@ class Exports:
     place: Place | None = None
     """Where its version stands, else the exports."""
     access: Access = Access()
+    deprecated: tuple[Deprecation, ...] = ()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools."""
         return tuple(tool.name for tool in self.tools)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedTool:
-    """A tool of another skill, and where its import stands."""
-
-    name: str
-    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +137,7 @@ class Import:
     skill: str
     """The id after `from`."""
     place: Place
-    tools: tuple[ImportedTool, ...] = ()
+    tools: tuple[Named, ...] = ()
     min_version: str = ""
     version_place: Place | None = None
 
@@ -179,6 +175,15 @@ class Skill:
     exports: Exports = Exports()
     imports: tuple[Import, ...] = ()
     requires: Requires = Requires()
+    risk_policy: RiskPolicy = UNCAPPED
+    allowed_run_types: tuple[Named, ...] | None = None
+    """The task types, TASK or SKILL.TASK, that its handlers may start; None for its own."""
+    external_tools: tuple[Named, ...] = ()
+    """Tools of other skills in the old form, until the set says whose they are."""
+    skill_data: tuple[Named, ...] = ()
+    """The skills whose data it asks for in the old form."""
+    phase: Phase = "enforce"
+    """How much the old forms weigh where it is used (`contracts.phase`)."""
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Places in what its own calls of a tool return that its further calls may read."""
     text_file: Path | None = None

@@ -45,7 +45,7 @@ def _input_schema(body: Fields) -> Mapping[str, Any]:
     if problem is not None:
         path = body.at("input_schema", *problem.path)
         message = f"the schema of the input is not valid: {problem.message}"
-        raise InvalidSkill(body.document.finding("CH0503", path, message))
+        raise InvalidSkill(body.document.finding(problem.code, path, message, problem.fix))
     return schema
 
 

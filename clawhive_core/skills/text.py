@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.document import Document, read_text, with_severity
 from clawhive_core.skills.place import InvalidSkill, Place
 
@@ -54,14 +55,19 @@ class _Parts:
 def read_skill_text(file: Path) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
     try:
-        parts = _split(read_text(file, "text"), Place(shown_path(file)))
+        raw = read_text(file, "text")
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
+    odd = tuple(odd_characters(raw, shown_path(file)))
+    try:
+        parts = _split(raw.removeprefix(BOM), Place(shown_path(file)))
+    except InvalidSkill as error:
+        return SkillText(file, findings=(error.finding, *odd))
     try:
         document, repaired = _parse(parts, shown_path(file))
     except InvalidSkill as error:
-        return SkillText(file, body=parts.body, findings=(error.finding,))
-    found = [*repaired, *(with_severity(each, "warning") for each in document.problems)]
+        return SkillText(file, body=parts.body, findings=(error.finding, *odd))
+    found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
     value = document.value
     if not isinstance(value, dict):
         message = "the frontmatter must be a mapping"

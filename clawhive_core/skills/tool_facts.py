@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.model.sinks import Place, place_of
@@ -19,7 +19,6 @@ KEYS = (
 """The keys of an exported tool that are read here."""
 
 _LONGEST_MS = 3_600_000
-T = TypeVar("T")
 
 
 def read_tool_facts(fields: Fields) -> ToolFacts:
@@ -29,33 +28,16 @@ def read_tool_facts(fields: Fields) -> ToolFacts:
         InvalidSkill: A value is not what it must be.
     """
     return ToolFacts(
-        level=_one_of(fields, "capability_level", get_args(Level)),
-        risk=_one_of(fields, "risk", get_args(Risk)),
+        level=fields.one_of("capability_level", get_args(Level)),
+        risk=fields.one_of("risk", get_args(Risk)),
         effects=dict(_effects(fields.below("effects"), _arguments(fields))),
         sinks=tuple(_sinks(fields, _arguments(fields))),
         records=tuple(_records(fields)),
-        requires_confirm=_flag(fields, "requires_confirm"),
-        side_effects=_flag(fields, "side_effects"),
-        idempotent=_flag(fields, "idempotent"),
+        requires_confirm=fields.flag("requires_confirm"),
+        side_effects=fields.flag("side_effects"),
+        idempotent=fields.flag("idempotent"),
         timeout_ms=_timeout(fields),
     )
-
-
-def _one_of(fields: Fields, key: str, values: tuple[T, ...]) -> T | None:
-    if key not in fields:
-        return None
-    for value in values:
-        if fields.values[key] == value:
-            return value
-    listed = ", ".join(str(value) for value in values)
-    raise fields.fail(key, f"`{fields.values[key]}` is unknown", f"use one of {listed}")
-
-
-def _flag(fields: Fields, key: str) -> bool:
-    value = fields.values.get(key, False)
-    if not isinstance(value, bool):
-        raise fields.fail(key, "must be true or false", "write it without quotes")
-    return value
 
 
 def _timeout(fields: Fields) -> int:

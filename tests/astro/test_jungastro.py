@@ -1,6 +1,7 @@
 """The two shipped skills together: one exports at a price, the other imports and keeps."""
 
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.resolve import check_contracts
 from clawhive_core.skills.shipped import shipped_skills
 from tests.execution.test_skill_tools import Project
+
+TODAY = date(2026, 11, 22)
 
 pytest.importorskip("astronomy", reason="pip install astronomy-engine")
 
@@ -180,7 +183,11 @@ def test_a_removed_export_fails_the_check_at_jungastros_line(project, tool, monk
 
 @pytest.mark.promise("P-186")
 def test_the_shipped_skills_fit_each_other_without_a_cycle():
-    assert check_contracts(shipped_skills()) == {}
+    assert {
+        name: [each.code for each in findings]
+        for name, findings in check_contracts(shipped_skills(), frozenset(), TODAY).items()
+        if findings
+    } == {"jungastro": ["CH0609"]}
 
 
 def test_a_zodiac_of_the_users_own_that_does_not_fit_is_no_mistake_of_theirs(project):

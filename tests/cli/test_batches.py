@@ -9,7 +9,7 @@ id: one
 exports:
   api_version: "1.0"
   tools:
-    - {name: greet, risk: guarded, input_schema: {type: object}}
+    - {name: greet, risk: guarded, input_schema: {type: object}, output_schema: {}}
 tasks:
   hello:
     input_schema: {type: object, properties: {n: {type: array}}}

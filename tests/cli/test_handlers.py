@@ -13,6 +13,7 @@ exports:
   tools:
     - name: greet
       input_schema: {type: object, properties: {name: {type: string}}}
+      output_schema: {}
 tasks:
   hello:
     steps: [{name: greet, tool: one.greet, input: {name: Ana}}]
@@ -109,7 +110,8 @@ def test_a_handler_that_no_engine_runs_names_the_way_out_and_it_works(one):
 def test_a_handler_reaches_no_file_and_only_what_its_contract_names(one):
     handlers = one.root / "skills" / "one" / "handlers.py"
     handlers.write_text(
-        "async def greet(input, ctx):\n    return [await ctx.call('file.read', {'path': 'a'})]\n"
+        "async def greet(input, ctx):\n"
+        "    return [await ctx.call('file.' + 'read', {'path': 'a'})]\n"
     )
     (refused,) = json.loads(greet(one).out)
     assert refused["error"] == "tool_not_imported"

@@ -352,3 +352,12 @@ def test_what_a_hive_reports_is_what_the_command_prints(words):
     for each in (printed, value):
         each["summary"].pop("seconds")
     assert value == printed
+
+
+@pytest.mark.promise("P-193")
+@pytest.mark.parametrize("part", ["contract", "frontmatter"])
+def test_the_schema_of_what_people_write_is_printed(clawhive, part):
+    schema = json.loads(clawhive("skills", "schema", part).out)
+    assert schema["$id"] == f"urn:clawhive:{part}:1"
+    assert clawhive("skills", "schema").out == clawhive("skills", "schema", "contract").out
+    assert clawhive("skills", "schema", "other").code == 2

@@ -14,6 +14,7 @@ exports:
     - name: greet
       description: {text}
       risk: guarded
+      output_schema: {{}}
       input_schema: {{type: object, properties: {{{properties}}}}}
 tasks:
   hello:
@@ -32,7 +33,7 @@ imports:
 exports:
   api_version: "1.0"
   tools:
-    - {name: relay, risk: safe, input_schema: {type: object}}
+    - {name: relay, risk: safe, input_schema: {type: object}, output_schema: {}}
 """
 RELAY = "async def relay(input, ctx):\n    return {'said': await ctx.call('one.greet', {})}\n"
 HANDLERS = "async def greet(input, ctx):\n    return {'text': 'Hello'}\n"

@@ -45,7 +45,14 @@ async def own(input, ctx):
 """
 JUNG = """
 id: jung
-exports: {api_version: "1.0", tools: [ask, peek, wild, card]}
+exports:
+  api_version: "1.0"
+  tools: [ask, peek, wild, card]
+  contracts:
+    ask: {input_schema: {}, output_schema: {}}
+    peek: {input_schema: {}, output_schema: {}}
+    wild: {input_schema: {}, output_schema: {}}
+    card: {input_schema: {}, output_schema: {}}
 imports: [{from: zodiac, tools: [chart, snapshot], min_version: "1.0"}]
 """
 JUNG_HANDLERS = """
@@ -54,7 +61,7 @@ async def ask(input, ctx):
 async def peek(input, ctx):
     return await ctx.call("snapshot", {})
 async def wild(input, ctx):
-    return await ctx.call("zodiac.own", {})
+    return await ctx.call("zodiac" + ".own", {})
 async def card(input, ctx):
     answer = await ctx.call("chart", {})
     if answer.get("error") == "subscription_required":

@@ -9,6 +9,7 @@ from clawhive_core import Hive
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing.memory import _Given
+from tests.harness import exports
 
 ZODIAC = """
 id: zodiac
@@ -23,7 +24,7 @@ exports:
         required: [date]
         properties: {date: {type: string}}
       output_schema: {type: object, required: [chart]}
-    - {name: peek, input_schema: {type: object}}
+    - {name: peek, input_schema: {type: object}, output_schema: {type: object}}
 """
 ZODIAC_HANDLERS = """
 async def calculate(input, ctx):
@@ -37,10 +38,7 @@ async def peek(input, ctx):
 JUNG = """
 id: jung
 version: 1.0.0
-exports:
-  api_version: "1.0"
-  tools: [%s]
-imports: [{from: zodiac, tools: [calculate], min_version: "1.0"}]
+%simports: [{from: zodiac, tools: [calculate], min_version: "1.0"}]
 %s
 """
 
@@ -72,7 +70,7 @@ class Project:
         names = [
             line.split("(")[0].split()[-1] for line in handlers.splitlines() if "(input" in line
         ]
-        return self.skill("jung", JUNG % (", ".join(names), more), handlers)
+        return self.skill("jung", JUNG % (exports(*names), more), handlers)
 
     def hive(self, *providers, **flags):
         def load(config, env):
@@ -172,8 +170,8 @@ def calculate(input, ctx):
 )
 async def test_what_the_contract_does_not_name_is_refused_and_recorded(project, name, hint):
     project.zodiac()
-    project.jung(f"async def ask(input, ctx):\n    return await ctx.call('{name}', {{}})")
-    outcome = await project.call("jung.ask")
+    project.jung(asking("await ctx.call(*[input['name']], {})"))
+    outcome = await project.call("jung.ask", {"name": name})
     assert outcome.is_error
     refusal = outcome.structured
     assert (refusal["error"], refusal["reason"]) == ("tool_not_imported", "rights")
@@ -273,7 +271,7 @@ async def test_a_card_reaches_the_listeners_at_once(project):
 @pytest.mark.parametrize("value", ['{"error": "subscription_required", "message": "m"}', "refused"])
 async def test_a_refusal_that_is_passed_on_is_the_answer(project, value):
     """Also where the output schema would refuse it."""
-    body = f"return {value}" if value != "refused" else "return await ctx.call('no.such')"
+    body = f"return {value}" if value != "refused" else "return await ctx.call('no.' + 'such')"
     project.zodiac(f"async def calculate(input, ctx):\n    {body}\ndef peek(input, ctx): ...\n")
     outcome = await project.call("zodiac.calculate", {"date": "d"})
     assert outcome.is_error
@@ -331,7 +329,9 @@ async def ask(input, ctx):
     ],
 )
 async def test_a_bad_handler_fails_its_call_alone(project, body, code):
-    manifest = "id: bad\nexports: {api_version: '1.0', tools: [{name: f, timeout_ms: 1500}, g]}"
+    manifest = "id: bad\nexports: {api_version: '1.0', tools: ["
+    manifest += "{name: f, timeout_ms: 1500, input_schema: {}, output_schema: {}}, "
+    manifest += "{name: g, input_schema: {}, output_schema: {}}]}"
     handlers = f"def f(input, ctx):\n    {body}\ndef g(input, ctx):\n    return 1"
     project.skill("bad", manifest, handlers)
     limits = {"sandbox.memory_bytes": 32 * 1024 * 1024}
@@ -345,7 +345,7 @@ async def test_a_bad_handler_fails_its_call_alone(project, body, code):
 
 
 UNSUPPORTED = "def g():\n    yield 5\ndef f(input, ctx):\n    return list(g())\n"
-ONE = "id: one\nexports: {api_version: '1.0', tools: [f]}\n"
+ONE = "id: one\n" + exports("f")
 
 
 async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
@@ -379,7 +379,7 @@ def g():
 async def ask(input, ctx):
     await ctx.save("skills.jung.x", {"n": list(g())})
     return [await ctx.read("skills.jung.x"), await ctx.call("calculate", {"date": "d"}),
-            await ctx.call("file.read", {"path": "x"})]
+            await ctx.call("file." + "read", {"path": "x"})]
 """)
     project.trust("jung")
     saved, chart, refused = await project.value("jung.ask")
@@ -404,7 +404,8 @@ async def test_a_skill_takes_no_name_of_a_plugin(project, name):
     project.skill(name, ONE.replace("one", name), "def f(input, ctx): ...\n")
     async with project.hive() as hive:
         assert f"{name}.f" not in hive.catalog.current.tools
-        assert any(f"the skill `{name}` are left out" in note for note in hive.notes)
+        told = [f"the skill `{name}` are left out", f"the skill `{name}` is not loaded"]
+        assert any(each in note for each in told for note in hive.notes)
 
 
 async def test_what_a_contract_declares_decides_the_call(project):
@@ -416,8 +417,9 @@ permissions: ["net.http:api.example.com/**"]
 exports:
   api_version: "1.0"
   tools:
-    - f
+    - {name: f, input_schema: {}, output_schema: {}}
     - name: g
+      output_schema: {}
       risk: safe
       capability_level: L0
       input_schema: {type: object, properties: {path: {type: string}}}
@@ -469,7 +471,7 @@ async def test_a_plugin_tool_that_a_handler_calls_is_not_held_to_the_skills_cont
     project.zodiac()
     project.jung(
         "async def ask(input, ctx):\n    return [await ctx.call('demo.outer'), "
-        "await ctx.call('demo.inner')]",
+        "await ctx.call('demo.' + 'inner')]",
         'requires: {tools: [demo.outer]}\npermissions: ["tool.call:demo.*"]',
     )
     async with project.hive(provider) as hive, hive.session() as session:
@@ -501,16 +503,17 @@ async def calculate(input, ctx):
     return {"chart": await ctx.call("peek")}
 
 async def peek(input, ctx):
-    return await ctx.read("skills.zodiac.x")
+    return {"kept": await ctx.read("skills.zodiac.x")}
 """)
     project.jung(asking("await ctx.call('calculate', {'date': 'd'})"))
     project.skill(
         "top",
-        "id: top\nexports: {api_version: '1.0', tools: [ask]}\n"
-        "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
+        "id: top\n"
+        + exports("ask")
+        + "imports: [{from: jung, tools: [ask]}]\npermissions: ['fs.read:${workspace}/**']",
         asking("await ctx.call('jung.ask')"),
     )
-    assert await project.value("top.ask") == {"chart": ""}
+    assert await project.value("top.ask") == {"chart": {"kept": None}}
 
 
 async def test_a_plugins_tool_keeps_values_of_its_own(project):
@@ -535,3 +538,86 @@ async def test_a_handler_sees_the_users_profile(project):
     config.parent.mkdir(parents=True)
     config.write_text("[user.profile.identity.birth_info]\ndate = 1990-05-01\nplace = 'Bonn'\n")
     assert await project.value("jung.ask") == {"date": "1990-05-01", "place": "Bonn"}
+
+
+@pytest.mark.promise("P-189")
+@pytest.mark.parametrize("phase", ["compat", "enforce", "final"])
+async def test_an_undeclared_call_is_policys_alone_in_compat_and_refused_later(project, phase):
+    """The rights of the skill bound it all the same."""
+    project.root.joinpath("a.md").write_text("hello", "utf-8")
+    project.zodiac()
+    handlers = """
+async def ask(input, ctx):
+    return [await ctx.call(name, {"path": "a.md"}) for name in ("file.read", "file.write")]
+"""
+    project.jung(handlers, 'permissions: ["fs.read:${workspace}/**"]')
+    read, write = await project.value("jung.ask", **{"contracts.phase": phase})
+    if phase == "compat":
+        assert read["text"] == "hello"
+        assert write["error"] != "tool_not_imported"
+        assert "error" in write
+    else:
+        assert {read["error"], write["error"]} == {"tool_not_imported"}
+
+
+@pytest.mark.promise("P-189")
+async def test_a_written_call_around_the_contract_keeps_a_skill_out_but_in_compat(project):
+    project.zodiac()
+    project.jung(asking("await ctx.call('zodiac.peek', {})"))
+    async with project.hive() as hive:
+        assert hive.skill_set.find("jung").state == "invalid"
+        assert any("CH0615" in note for note in hive.notes)
+    called = await project.value("jung.ask", **{"contracts.phase": "compat"})
+    assert called == {"data": None}
+
+
+RISKY = """
+id: one
+permissions: ["net.http:api.example.com/**"]
+risk_policy: %s
+exports:
+  api_version: "1.0"
+  tools:
+    - {name: f, input_schema: {}, output_schema: {}}
+    - {name: g, input_schema: {}, output_schema: {}, risk: safe, capability_level: L0}
+"""
+
+
+@pytest.mark.promise("P-187")
+@pytest.mark.parametrize(
+    ("policy", "offered", "confirms"),
+    [
+        ("{}", {"one.f", "one.g"}, False),
+        ("{max_level: L1}", {"one.g"}, False),
+        ("{max_risk: guarded}", {"one.g"}, False),
+        ("{confirm: true}", {"one.f", "one.g"}, True),
+    ],
+)
+async def test_a_risk_policy_only_tightens_what_enters_the_catalog(
+    project, policy, offered, confirms
+):
+    handlers = "def f(input, ctx): ...\ndef g(input, ctx): return 1\n"
+    project.skill("one", RISKY % policy, handlers)
+    async with project.hive() as hive, hive.session() as session:
+        tools = hive.catalog.current.tools
+        found = {name for name in tools if name.startswith("one.")}
+        assert found == offered
+        assert tools["one.g"].meta.requires_confirm is confirms
+        left_out = [note for note in hive.notes if "left out by the skill's risk_policy" in note]
+        assert len(left_out) == 2 - len(offered)
+        called = await session.call("one.g", {})
+    assert (called == 1) is not confirms
+
+
+@pytest.mark.promise("P-187")
+@pytest.mark.parametrize(
+    ("allowed", "started"),
+    [("", True), ("allowed_run_types: []\n", False), ("allowed_run_types: [read]\n", True)],
+)
+async def test_a_handler_starts_the_task_types_that_its_contract_allows(project, allowed, started):
+    project.zodiac()
+    task = "tasks: {read: {steps: [{name: a, tool: zodiac.calculate, input: {date: d}}]}}\n"
+    handlers = asking("await ctx.call('jung.' + 'read', {})")
+    project.jung(handlers, task + allowed)
+    answer = await project.value("jung.ask")
+    assert ("tool_not_imported" in str(answer)) is not started

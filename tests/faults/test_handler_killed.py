@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from tests.harness import exports
+
 pytestmark = pytest.mark.slow
 
 HANDLERS = """
@@ -21,7 +23,7 @@ def f(input, ctx):
     while True:
         pass
 """
-CONTRACT = "id: one\nexports: {api_version: '1.0', tools: [f]}\n"
+CONTRACT = "id: one\n" + exports("f")
 
 
 def test_a_killed_clawhive_leaves_no_process_of_a_handler(processes):

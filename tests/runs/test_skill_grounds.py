@@ -28,7 +28,12 @@ requires: {tools: [web.search, web.fetch, web.post, web.crawl, web.wipe]}
 exports:
   api_version: "1.0"
   tools:
-    - {name: ask, capability_level: L0, risk: safe, records: ['page:url']}
+    - name: ask
+      capability_level: L0
+      risk: safe
+      records: ['page:url']
+      input_schema: {}
+      output_schema: {}
 %s
 tasks:
   report:

@@ -4,7 +4,11 @@ import pytest
 
 from clawhive_core.skills.skill import Access, Rate
 
-EXPORTS = "exports:\n  api_version: '1.0'\n  tools: [chart, snapshot]\n"
+EXPORTS = """\
+exports:
+  api_version: '1.0'
+  tools: %s
+""" % [{"name": name, "input_schema": {}, "output_schema": {}} for name in ("chart", "snapshot")]
 
 
 def access(place, text):

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.skills.cycles import shortest_cycles
+from tests.harness import exports
 
 ZODIAC = """\
 exports:
   api_version: "1.10"
   tools:
     - {name: calculate, input_schema: {type: object}, output_schema: {type: object}}
-    - snapshot
+    - {name: snapshot, input_schema: {type: object}, output_schema: {type: object}}
 """
 
 
@@ -88,7 +89,8 @@ def test_each_mistake_is_found_at_its_place_with_its_fix(place, given, code, sev
 
 def test_exports_may_be_names_with_their_contracts_beside_them(place):
     manifest = (
-        "exports:\n  api_version: '1.0'\n  tools: [a]\n  contracts: {a: {input_schema: {}}}\n"
+        "exports:\n  api_version: '1.0'\n  tools: [a]\n"
+        "  contracts: {a: {input_schema: {}, output_schema: {}}}\n"
     )
     place.skill("one", manifest)
     (tool,) = place.own()["one"].skill.exports.tools
@@ -119,8 +121,8 @@ def test_what_imports_from_a_gated_skill_is_gated_too(place):
 
 def test_a_cycle_is_shown_whole_with_the_place_of_every_edge(place):
     for one, other in ("ab", "bc", "ca"):
-        place.skill(one, f"exports: {{api_version: '1.0', tools: [t]}}\n{imports(other, 't')}")
-    findings = place.findings()
+        place.skill(one, exports("t") + imports(other, "t"))
+    findings = [each for each in place.findings() if each.severity == "error"]
     assert [each.code for each in findings] == ["CH0608"] * 3
     assert findings[0].place == "skills/a/clawhive.yaml:3:11"
     assert findings[0].message.endswith(
@@ -174,7 +176,10 @@ description: 星盘
 exports:
   api_version: "1.0"
   tools:
-    - {name: calculate, description: x, input_schema: {type: object}}
+    - name: calculate
+      description: x
+      input_schema: {type: object}
+      output_schema: {type: object}
 """
 
 
@@ -188,7 +193,8 @@ def test_a_contract_at_the_top_of_the_text_is_read_with_notes_only(place):
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_contract_under_metadata_is_read(place, as_json):
-    contract = {"exports": {"api_version": "1.0", "tools": ["a"]}}
+    tool = {"name": "a", "input_schema": {}, "output_schema": {}}
+    contract = {"exports": {"api_version": "1.0", "tools": [tool]}}
     value = json.dumps(json.dumps(contract)) if as_json else json.dumps(contract)
     place.text("one", f"name: one\ndescription: x\nmetadata:\n  clawhive: {value}")
     assert own(place) == []

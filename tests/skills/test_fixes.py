@@ -21,12 +21,16 @@ def mended(place, monkeypatch):
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
         file.write_bytes(data if isinstance(data, bytes) else data.encode())
-        before = len(report(profile).findings)
+        before = mistakes(profile)
         done = fix(profile)
         if done:
-            assert 0 < sum(each.fixes for each in done) <= before - len(report(profile).findings)
+            assert 0 < sum(each.fixes for each in done) <= before - mistakes(profile)
         assert fix(profile) == []
         return file.read_bytes()
+
+    def mistakes(profile):
+        """Count findings but for how lines end: a file that is cut in two is told of twice."""
+        return sum(each.code != "CH0003" for each in report(profile).findings)
 
     def report(profile):
         load = lambda: load_skills(place.config(), env=place.env, paths=[folder])  # noqa: E731
@@ -67,8 +71,7 @@ def test_a_text_is_mended_by_the_bytes_of_the_fix_alone(mended, profile, before,
     def text(front, mark):
         return f"{mark}---\n{front}\n---\n\nbody: x  \n\n\n".replace("\n", end).encode()
 
-    kept = bom if profile == "lenient" else ""
-    assert mended("SKILL.md", text(before, bom), profile) == text(after, kept)
+    assert mended("SKILL.md", text(before, bom), profile) == text(after, "")
 
 
 @pytest.mark.parametrize(
@@ -164,30 +167,29 @@ def test_a_link_out_of_the_root_is_not_followed(place, tmp_path, monkeypatch):
     outside.write_text("permision: []\n")
     folder = place.root / "skills" / "linked"
     folder.mkdir(parents=True)
-    folder.joinpath("clawhive.yaml").symlink_to(outside)
-    report = SkillReport.of(lambda: place.load(paths=[folder]))
-    (done,) = mend(report.skills, report.findings, [place.root])
+    link = folder / "clawhive.yaml"
+    link.symlink_to(outside)
+    report = SkillReport.of(place.load)
+    assert mend(report.skills, report.findings, [place.root]) == []
+    inside = place.write("skills/real.yaml", "permision: []\n")
+    link.unlink()
+    link.symlink_to(inside)
+    inside.chmod(0o640)
+    report = SkillReport.of(place.load)
+    (done,) = [each for each in mend(report.skills, report.findings, [folder]) if each.problem]
+    assert (done.fixes, "is a link to" in done.problem) == (0, True)
+    link.unlink()
+    link.symlink_to(outside)  # changed after it was checked
+    (done,) = [each for each in mend(report.skills, report.findings, [place.root]) if each.problem]
     assert (done.fixes, "is a link to" in done.problem) == (0, True)
     assert outside.read_text() == "permision: []\n"
-    inside = place.write("real.yaml", "permision: []\n")
-    folder.joinpath("clawhive.yaml").unlink()
-    folder.joinpath("clawhive.yaml").symlink_to(inside)
-    inside.chmod(0o640)
+    link.unlink()
+    link.symlink_to(inside)
     mend(report.skills, report.findings, [place.root])
     assert inside.read_text() == "permissions: []\n"
-    assert folder.joinpath("clawhive.yaml").is_symlink()
+    assert link.is_symlink()
     assert inside.stat().st_mode & 0o777 == 0o640
-    assert list(place.root.glob(".real*")) == []
-
-
-def test_skills_that_are_not_the_users_own_are_not_changed(place, monkeypatch):
-    monkeypatch.chdir(place.root)
-    folder = place.user_dir / "skills" / "mine"
-    folder.mkdir(parents=True)
-    folder.joinpath("clawhive.yaml").write_text("permision: []\n")
-    report = SkillReport.of(place.load)
-    assert report.fixable == 1
-    assert mend(report.skills, report.findings, [place.root, place.home]) == []
+    assert list(inside.parent.glob(".real*")) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

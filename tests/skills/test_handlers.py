@@ -2,7 +2,9 @@
 
 import pytest
 
-EXPORTS = "exports: {api_version: '1.0', tools: [calculate]}\n"
+from tests.harness import exports
+
+EXPORTS = exports("calculate")
 
 
 def found(place, name="one"):
@@ -30,7 +32,7 @@ def test_a_function_of_the_tools_name_is_its_handler(place, handlers):
 def test_a_tool_with_a_hyphen_is_served_by_a_function_with_an_underscore(place):
     place.skill(
         "one",
-        "exports: {api_version: '1.0', tools: [read-chart]}\n",
+        exports("read-chart"),
         handlers="def read_chart(input, ctx): ...",
     )
     assert found(place) == []
@@ -60,7 +62,7 @@ def test_a_missing_or_broken_handler_is_an_error_at_its_place(place, handlers, c
 
 @pytest.mark.parametrize("name", ["import", "1st", "async"])
 def test_a_tool_whose_name_no_function_can_have_is_an_error(place, name):
-    place.skill("one", f"exports: {{api_version: '1.0', tools: ['{name}']}}\n", handlers="")
+    place.skill("one", exports(f"'{name}'"), handlers="")
     assert found(place) == [("CH0509", "error", "skills/one/clawhive.yaml:1:39")]
 
 
@@ -105,6 +107,7 @@ exports:
       side_effects: true
       idempotent: true
       timeout_ms: 500
+      output_schema: {}
 """
 
 

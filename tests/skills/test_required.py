@@ -8,19 +8,18 @@ from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.skills.holding import Held, hold_tools
-from clawhive_core.skills.place import Place
+from clawhive_core.skills.place import Named, Place
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.skill import (
     ExportedTool,
     Exports,
     Import,
-    ImportedTool,
     Requires,
     Skill,
 )
 from clawhive_core.skills.skill_set import Entry
 from clawhive_core.testing import memory_hive
-from tests.harness import Provider, echo
+from tests.harness import Provider, echo, exports
 
 KNOWN = KnownTools(frozenset({"web.search", "web.fetch", "shell_exec", "file.read", "file.search"}))
 HERE = Place("skills/x.yaml", 1, 1)
@@ -66,7 +65,7 @@ def test_the_other_spelling_and_a_text_have_places_too(place):
 
 
 def test_what_imports_from_such_a_skill_is_left_out_too(place):
-    place.skill("one", "exports: {api_version: '1.0', tools: [a]}\nrequires: {tools: [no.tool]}")
+    place.skill("one", exports("a") + "requires: {tools: [no.tool]}")
     place.skill("two", "imports: [{from: one, tools: [a]}]")
     found = place.load(tools=KNOWN)
     assert {each.skill.id: each.state for each in found.entries[:2]} == {
@@ -77,10 +76,10 @@ def test_what_imports_from_such_a_skill_is_left_out_too(place):
 
 
 def test_a_tool_that_another_skill_exports_is_there_as_long_as_that_skill_is(place):
-    place.skill("one", "exports: {api_version: '1.0', tools: [a]}")
+    place.skill("one", exports("a"))
     place.skill("two", "requires: {tools: [one.a]}")
     assert place.load(tools=KNOWN).findings == ()
-    place.skill("one", "exports: {api_version: '1.0', tools: [a]}\nrequires: {tools: [no.tool]}")
+    place.skill("one", exports("a") + "requires: {tools: [no.tool]}")
     found = place.load(tools=KNOWN)
     assert [each.file for each in found.findings] == [
         "skills/one/clawhive.yaml",
@@ -110,7 +109,7 @@ def test_a_gated_skill_is_asked_so_that_ci_finds_it(place):
 
 
 def test_holding_later_is_holding_at_once(place):
-    place.skill("one", "exports: {api_version: '1.0', tools: [a]}\nrequires: {tools: [no.tool]}")
+    place.skill("one", exports("a") + "requires: {tools: [no.tool]}")
     place.skill("two", "imports: [{from: one, tools: [a]}]")
     place.skill("three", "requires: {tools: [one.a]}")
     assert hold_tools(place.load(), KNOWN) == place.load(tools=KNOWN)
@@ -129,7 +128,7 @@ def skills_of(draw):
                 None,
                 "test",
                 exports=Exports("1.0", tuple(ExportedTool(each, HERE) for each in exports), HERE),
-                imports=tuple(Import(other, HERE, (ImportedTool("t", HERE),)) for other in imports),
+                imports=tuple(Import(other, HERE, (Named("t", HERE),)) for other in imports),
                 requires=Requires(tuple(required), tool_places=(HERE,) * len(required)),
             ),
             "loaded",

@@ -64,7 +64,7 @@ def test_an_unquoted_colon_is_read_as_text_and_named(text):
     ],
 )
 def test_what_cannot_be_read_is_an_error_at_its_line(text, data, code, line):
-    (finding,) = text(data).findings
+    finding, *_ = text(data).findings
     assert (finding.code, finding.severity, finding.line) == (code, "error", line)
 
 

@@ -1,0 +1,70 @@
+"""Characters that a reader of a file does not see: hidden ones, controls, line ends, a BOM."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+
+from clawhive_core.diagnostics.finding import Finding, Fix, Severity
+from clawhive_core.skills.place import Place
+
+BOM = "\ufeff"
+
+_CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
+"""What turns the direction of the text around it, and tags, which nobody is shown."""
+_HIDDEN = re.compile("[\u200b\u2060-\u2064\u180e\ufeff]")
+"""Spaces of no width, and joiners that no script needs."""
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
+"""The flag of a region, which is spelt with tags."""
+
+
+def odd_characters(text: str, file: str) -> Iterator[Finding]:
+    """Yield what a reader of a text would not see, each kind once, at its first place.
+
+    Args:
+        text: The whole file, with its byte order mark.
+        file: The file as messages name it.
+    """
+    if text.startswith(BOM):
+        message = "the file begins with a byte order mark, which other tools take for text"
+        fix = Fix("save it as UTF-8 without one")
+        yield replace(Place(file, 1, 1).finding("CH0010", "note", message), fix=fix)
+    if "\r" in text:
+        yield _line_ends(text, file)
+    if text.isascii():
+        if len(text.encode().translate(None, _CONTROLS)) < len(text):
+            yield from _first(text, file, _CONTROL, "CH0004")
+        return
+    yield from _first(text, file, _CONTROL, "CH0004")
+    shown = _FLAG.sub(lambda match: "." * len(match[0]), text.removeprefix(BOM))
+    yield from _first(shown, file, _TURNING, "CH0005", "error")
+    yield from _first(shown, file, _HIDDEN, "CH0005")
+
+
+_CONTROL = re.compile(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
+"""Control characters; U+0085 ends a line."""
+
+
+def _line_ends(text: str, file: str) -> Finding:
+    at = text.index("\r")
+    windows, others = text.count("\r\n"), text.count("\n") - text.count("\r\n")
+    ends = "Windows and others" if windows and others else "Windows" if windows else "an old Mac"
+    place = Place(file, text.count("\n", 0, at) + 1)
+    return place.finding("CH0003", "note", f"the lines end like those of {ends}", "end them by LF")
+
+
+def _first(
+    text: str, file: str, kind: re.Pattern[str], code: str, severity: Severity = "warning"
+) -> Iterator[Finding]:
+    match = kind.search(text)
+    if match is None:
+        return
+    at, count = match.start(), len(kind.findall(text))
+    place = Place(file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    name = unicodedata.name(match[0], "a control character")
+    others = f", and {count - 1} more" if count > 1 else ""
+    message = f"the text holds a character that nobody sees: U+{ord(match[0]):04X} {name}{others}"
+    yield place.finding(code, severity, message, "remove it")
