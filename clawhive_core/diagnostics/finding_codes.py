@@ -1,4 +1,4 @@
-"""What the codes of findings mean, by hundreds: CH08nn is policy, CH09nn is configuration."""
+"""What the codes of findings about configuration and tables of calls mean: CH09nn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from clawhive_core.diagnostics.explanation import Explanation
 
 FINDINGS: tuple[Explanation, ...] = (
     Explanation(
-        "CH0801",
+        "CH0911",
         "A table of calls cannot be read",
         "`clawhive policy test` reads calls and the verdicts that they should get from a YAML, "
         "JSON or TOML file. Something in it is not what such a table holds, so nothing was "
@@ -14,14 +14,14 @@ FINDINGS: tuple[Explanation, ...] = (
         "Mend the place that is named; `docs/how-to/policy-in-ci.md` shows a table.",
     ),
     Explanation(
-        "CH0802",
+        "CH0912",
         "A call is decided otherwise than the table says",
         "Today's policy of this project gives the call another verdict, or the same one by another "
         "rule, grant or class of reason. Nothing was executed.",
         "Type the `clawhive policy explain` that is named, then mend the policy, or the table.",
     ),
     Explanation(
-        "CH0803",
+        "CH0913",
         "A call of a table cannot be decided",
         "There is no such tool, its input is none that it takes, or the table names an agent, a "
         "task type or a step that is not there. A misspelt tool would be denied in every policy, "

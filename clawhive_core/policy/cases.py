@@ -113,12 +113,12 @@ class Case:
         """Return what is otherwise than the table says, None where nothing is."""
         title = f"{self.name}: `{self.tool}`" if self.name else f"`{self.tool}`"
         if not outcome.decided and not self._means(outcome):
-            return self._finding("CH0803", f"{title} cannot be decided: {outcome.message}")
+            return self._finding("CH0913", f"{title} cannot be decided: {outcome.message}")
         if outcome.verdict != self.expect:
             grants = () if outcome.verdict == "deny" else outcome.grants
             by = ", ".join((*outcome.rules, *grants))
             said = f"policy says {outcome.verdict}, not {self.expect}"
-            return self._finding("CH0802", f"{title}: {said} ({by})" if by else f"{title}: {said}")
+            return self._finding("CH0912", f"{title}: {said} ({by})" if by else f"{title}: {said}")
         for what, wanted, have in (
             ("rule", self.rule, outcome.rules),
             ("grant", self.grant, outcome.grants),
@@ -127,7 +127,7 @@ class Case:
             if wanted is not None and wanted not in have:
                 found = ", ".join(have) or "none"
                 message = f"{title}: policy says {self.expect}, but by {what} {found}, not {wanted}"
-                return self._finding("CH0802", message)
+                return self._finding("CH0912", message)
         return None
 
     def _means(self, outcome: Outcome) -> bool:
@@ -262,4 +262,4 @@ def _one_of(row: Fields, key: str, known: Sequence[str]) -> str:
 
 def as_unreadable(finding: Finding) -> Finding:
     """Return what a reader of files found, as a mistake of a table."""
-    return replace(finding, code="CH0801", severity="error", fix=finding.fix or Fix(_FORM))
+    return replace(finding, code="CH0911", severity="error", fix=finding.fix or Fix(_FORM))

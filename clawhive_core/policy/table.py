@@ -56,4 +56,4 @@ def _finding(place: str, message: str, fix: str | None) -> Finding:
     file, line, column = found.groups() if found else (place, None, None)
     numbers = [None if each is None else int(each) for each in (line, column)]
     at = Place(file, *numbers)
-    return at.finding("CH0801", "error", message, fix)
+    return at.finding("CH0911", "error", message, fix)

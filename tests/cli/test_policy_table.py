@@ -47,7 +47,7 @@ def test_a_call_that_is_decided_otherwise_is_found_at_its_verdict_with_what_deci
     done = held(READ, {**WRITE, "name": "quick notes", "expect": "allow"})
     assert done.code == 1
     (line, fix, summary) = done.out.splitlines()
-    assert line.startswith("policy.yaml:6:11: error CH0802 quick notes: `file.write`: policy says ")
+    assert line.startswith("policy.yaml:6:11: error CH0912 quick notes: `file.write`: policy says ")
     assert "ask, not allow (risk.guarded, fs.write:" in line
     assert "clawhive policy explain file.write --args" in fix
     assert summary == "1 finding: 1 error"
@@ -58,23 +58,23 @@ def test_a_call_that_is_decided_otherwise_is_found_at_its_verdict_with_what_deci
     ("call", "codes"),
     [
         ({**READ, "input": {"path": ".env"}, "expect": "deny", "rule": "protected:sensitive"}, []),
-        ({**READ, "input": {"path": ".env"}, "expect": "deny", "rule": "no-grant"}, ["CH0802"]),
+        ({**READ, "input": {"path": ".env"}, "expect": "deny", "rule": "no-grant"}, ["CH0912"]),
         ({**READ, "input": {"path": "${home}/x"}, "expect": "deny", "rule": "no-grant"}, []),
         ({**READ, "input": {"path": "${home}/x"}, "grants": ["fs.read:${home}/**"]}, []),
         ({**READ, "input": {"path": "${run}/x"}, "grant": "fs.read:${run}/**"}, []),
         ({**READ, "grant": "fs.read:${workspace}/**"}, []),
-        ({**READ, "grant": "fs.read:/srv/**"}, ["CH0802"]),
+        ({**READ, "grant": "fs.read:/srv/**"}, ["CH0912"]),
         ({**WRITE, "rule": "risk.guarded", "reason": "approval"}, []),
-        ({**WRITE, "reason": "rights"}, ["CH0802"]),
+        ({**WRITE, "reason": "rights"}, ["CH0912"]),
         ({**WRITE, "expect": "allow", "grants": ["fs.write:${workspace}/a.md"]}, []),
-        ({**READ, "tool": "file.raed", "expect": "deny"}, ["CH0803"]),
-        ({**READ, "tool": "file.raed", "expect": "deny", "rule": "tool_not_found"}, ["CH0803"]),
-        ({**READ, "input": {"path": 3}, "expect": "deny"}, ["CH0803"]),
+        ({**READ, "tool": "file.raed", "expect": "deny"}, ["CH0913"]),
+        ({**READ, "tool": "file.raed", "expect": "deny", "rule": "tool_not_found"}, ["CH0913"]),
+        ({**READ, "input": {"path": 3}, "expect": "deny"}, ["CH0913"]),
         ({**READ, "input": {"path": 3}, "expect": "deny", "reason": "arguments"}, []),
-        ({**READ, "agent": "nobody", "expect": "deny"}, ["CH0803"]),
-        ({**READ, "task": "nothing.job"}, ["CH0803"]),
+        ({**READ, "agent": "nobody", "expect": "deny"}, ["CH0913"]),
+        ({**READ, "task": "nothing.job"}, ["CH0913"]),
         ({**READ, "task": "edit_docs"}, []),
-        ({**READ, "task": "edit_docs", "step": "nothing"}, ["CH0803"]),
+        ({**READ, "task": "edit_docs", "step": "nothing"}, ["CH0913"]),
         ({**READ, "input": {"path": "x" * 200}}, []),
     ],
 )
@@ -87,15 +87,15 @@ def test_an_agents_list_is_a_rule_and_a_misspelt_tool_is_none(clawhive, one):
     refused = {**READ, "agent": "reader", "expect": "deny"}
     assert one(**refused) == (0, [])
     assert one(**refused, rule="agents.reader.allow") == (0, [])
-    assert one(**{**refused, "tool": "file.raed"}) == (1, ["CH0803"])
-    assert one(**{**refused, "tool": "file.list", "input": {}}) == (1, ["CH0802"])
+    assert one(**{**refused, "tool": "file.raed"}) == (1, ["CH0913"])
+    assert one(**{**refused, "tool": "file.list", "input": {}}) == (1, ["CH0912"])
 
 
 def test_a_denied_pattern_is_a_rule_with_its_variables(clawhive, one):
     deny = "[policy]\ndeny = ['fs.read:${workspace}/a.md']\n"
     clawhive.root.joinpath("clawhive.toml").write_text(deny)
     assert one(**{**READ, "expect": "deny", "rule": "deny:fs.read:${workspace}/a.md"}) == (0, [])
-    assert one(**{**READ, "expect": "deny", "rule": "deny:fs.read:**"}) == (1, ["CH0802"])
+    assert one(**{**READ, "expect": "deny", "rule": "deny:fs.read:**"}) == (1, ["CH0912"])
 
 
 def test_what_the_user_said_counts_for_destinations(clawhive, one, site):
@@ -107,7 +107,7 @@ def test_what_the_user_said_counts_for_destinations(clawhive, one, site):
     )
     call = {"tool": "post.send", "input": {"url": "https://a.example/x"}, "expect": "allow"}
     call["grants"] = ["net.http:https://a.example/**"]
-    assert one(**call) == (1, ["CH0802"])
+    assert one(**call) == (1, ["CH0912"])
     assert one(**call, words="Send it to https://a.example/x") == (0, [])
 
 
@@ -149,7 +149,7 @@ def test_a_table_that_cannot_be_read_is_answered_with_its_place_and_fix(clawhive
     clawhive.root.joinpath("policy.yaml").write_text(text)
     done = clawhive("policy", "test", "policy.yaml")
     assert done.code == 2
-    assert f"policy.yaml:{at}: error CH0801" in done.out
+    assert f"policy.yaml:{at}: error CH0911" in done.out
     assert says in done.out
     assert "    fix: " in done.out
     assert "nothing was decided" in done.err
@@ -180,7 +180,7 @@ def test_a_table_may_be_toml_or_json(clawhive):
     clawhive.root.joinpath("b.json").write_text(json.dumps({"calls": [READ]}))
     done = clawhive("policy", "test", "a.toml", "b.json")
     assert done.code == 1
-    assert done.out.startswith("a.toml:8:1: error CH0802 `file.read`: policy says deny, not allow")
+    assert done.out.startswith("a.toml:8:1: error CH0912 `file.read`: policy says deny, not allow")
     assert "3 calls decided, 2 as the table says" in done.err
 
 
