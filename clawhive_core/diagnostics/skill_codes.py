@@ -189,8 +189,8 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
     ),
     Explanation(
         "CH0301",
-        "A key of a contract stands at the top of a SKILL.md",
-        "It is read, but tools that keep strictly to the public standard refuse the file.",
+        "A contract stands in the frontmatter of a SKILL.md",
+        "It is read, but tools that keep strictly to the public standard may refuse the file.",
         "Move the contract to `clawhive.yaml` beside the SKILL.md: `clawhive skills check --fix`.",
     ),
     Explanation(

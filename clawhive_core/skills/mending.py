@@ -19,8 +19,8 @@ from clawhive_core.skills.moving import contract_move, move_contract
 from clawhive_core.skills.skill_set import SkillSet
 from clawhive_core.skills.text import TEXT_FILE
 
-MOVED = frozenset({"CH0301", "CH0212"})
-"""The codes of the findings about a contract at the top of a SKILL.md."""
+MOVED = frozenset({"CH0301", "CH0211", "CH0212"})
+"""The codes of the findings about a contract in the frontmatter of a SKILL.md."""
 _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
 """Whose files are the user's to change; those of plugins and of the wheel are not."""
 

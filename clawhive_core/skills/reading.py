@@ -164,15 +164,21 @@ class _Folder:
         metadata = text.values.get("metadata")
         if isinstance(metadata, dict) and "clawhive" in metadata:
             found.append((("metadata", "clawhive"), cast("dict[str, Any]", metadata)["clawhive"]))
+            self._note_inside(text, "metadata", "clawhive")
         keys = [key for key in _CONTRACT_KEYS if key in text.values]
         ours = self._requires_ours(text)
         if keys or ours:
             found.append(((), text.values))
         for key in keys:
-            message = f"`{key}` at the top of a SKILL.md is refused by other tools"
-            fix = f"move it to {MANIFESTS[0]}"
-            self._findings.append(text.place(key).finding("CH0301", "note", message, fix))
+            self._note_inside(text, key)
         return found
+
+    def _note_inside(self, text: SkillText, *path: str) -> None:
+        message = f"`{path[0]}` at the top of a SKILL.md is refused by other tools"
+        if len(path) > 1:
+            message = f"the contract stands in `{'.'.join(path)}`, not in a file of its own"
+        finding = text.place(*path).finding("CH0301", "note", message, f"move it to {MANIFESTS[0]}")
+        self._findings.append(finding)
 
     def _requires_ours(self, text: SkillText) -> bool:
         """Whether `requires` at the top is written in ClawHive's way: others use the key too."""

@@ -197,13 +197,16 @@ def test_a_contract_under_metadata_is_read(place, as_json):
     contract = {"exports": {"api_version": "1.0", "tools": [tool]}}
     value = json.dumps(json.dumps(contract)) if as_json else json.dumps(contract)
     place.text("one", f"name: one\ndescription: x\nmetadata:\n  clawhive: {value}")
-    assert own(place) == []
+    assert own(place) == [("CH0301", "note", "skills/one/SKILL.md:5:13")]
     assert place.own()["one"].skill.exports.names() == ("a",)
 
 
 def test_a_mistake_under_metadata_is_found_at_its_line(place):
     place.text("one", "name: one\ndescription: x\nmetadata:\n  clawhive:\n    version: 2")
-    assert own(place) == [("CH0305", "error", "skills/one/SKILL.md:6:14")]
+    assert own(place) == [
+        ("CH0301", "note", "skills/one/SKILL.md:6:5"),
+        ("CH0305", "error", "skills/one/SKILL.md:6:14"),
+    ]
 
 
 def test_a_contract_in_two_places_is_an_error_that_names_both(place):

@@ -136,9 +136,49 @@ def test_a_contract_at_the_top_moves_into_its_own_file_line_by_line(place, mende
     assert entry.state == "loaded"
 
 
+INSIDE = """\
+  clawhive:
+      id: zodiac # own
+
+      exports:
+          api_version: "1.0"
+          tools: []
+"""
+
+
+@pytest.mark.promise("P-170")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("profile", ["lenient", "portable"])
+@pytest.mark.parametrize("others", ["", "  author: me\n"])
+def test_a_contract_in_metadata_moves_into_its_own_file(place, mended, end, profile, others):
+    head = "---\nname: words-of\n"
+    rest = "description: d\n---\n\nbody\n"
+    before = f"{head}metadata:\n{INSIDE}{others}{rest}".replace("\n", end).encode()
+    after = mended("SKILL.md", before, profile)
+    kept = f"metadata:\n{others}" if others else ""
+    assert after == f"{head}{kept}{rest}".replace("\n", end).encode()
+    folder = place.root / "skills" / "words-of"
+    moved = 'id: zodiac # own\n\nexports:\n    api_version: "1.0"\n    tools: []\n'
+    assert folder.joinpath("clawhive.yaml").read_bytes() == moved.replace("\n", end).encode()
+    (entry,) = place.load(paths=[folder]).entries
+    assert (entry.skill.id, entry.skill.exports.api_version) == ("zodiac", "1.0")
+
+
+def test_a_contract_that_is_a_json_text_moves_as_it_is(place, mended):
+    text = '{"id": "zodiac", "exports": {"api_version": "1.0", "tools": []}}'
+    front = "name: words-of\ndescription: d\n"
+    before = f"---\n{front}metadata:\n  clawhive: '{text}'\n---\n"
+    assert mended("SKILL.md", before) == f"---\n{front}---\n".encode()
+    moved = place.root / "skills" / "words-of" / "clawhive.yaml"
+    assert moved.read_text() == f"{text}\n"
+
+
 @pytest.mark.parametrize(
     "front",
     [
+        "name: words-of\ndescription: d\nmetadata: {clawhive: {id: zodiac}}",
+        "name: words-of\ndescription: d\nmetadata:\n  clawhive: {id: zodiac}",
+        "name: words-of\ndescription: d\nmetadata:\n  clawhive:\n    id: &n zodiac\n  other: *n",
         "name: &n words-of\ndescription: *n\nexports: {tools: []}\nid: *n",
         "{name: words-of, description: d, exports: {tools: []}}",
         "name: words-of\ndescription: d\nexports: {tools: []}\nmetadata: {clawhive: {}}",
