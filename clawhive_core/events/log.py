@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ _PAGE = 500
 # Numbers first: the index holds them, and rows are read for those of the page only.
 _OF_RUN = (
     "SELECT seq FROM events INDEXED BY events_of_run WHERE run_id = :run AND seq > :since "
-    "ORDER BY seq LIMIT :page"
+    "{}ORDER BY seq LIMIT :page"
 )
+_OF_KINDS = "AND kind IN (SELECT value FROM json_each(:kinds)) "
 
 
 def now() -> str:
@@ -197,20 +199,33 @@ class EventLog:
             raise storage_error(error, self._path) from error
 
     def events(
-        self, *, run_id: str | None = None, since: int = 0, limit: int | None = None
+        self,
+        *,
+        run_id: str | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[str] | None = None,
     ) -> Iterator[StoredEvent]:
         """Yield events in order, those with a sequence number above `since`.
 
         It reads page by page, so an iterator that is kept open holds nothing back; events that
         are appended meanwhile are included.
+
+        Args:
+            run_id: The run whose events they are; None for all.
+            since: The number after which they come.
+            limit: How many, at most.
+            kinds: Of a run, only those of these kinds.
         """
         page = f"{SELECT} WHERE seq > :since ORDER BY seq LIMIT :page"
         if run_id is not None:
-            page = f"{SELECT} WHERE seq IN ({_OF_RUN}) ORDER BY seq"
+            of_run = _OF_RUN.format("" if kinds is None else _OF_KINDS)
+            page = f"{SELECT} WHERE seq IN ({of_run}) ORDER BY seq"
+        given = {"run": run_id, "kinds": None if kinds is None else json.dumps(kinds)}
         left = limit if limit is not None else -1
         while left:
             size = _PAGE if left < 0 else min(_PAGE, left)
-            rows = self.read(page, {"since": since, "run": run_id, "page": size})
+            rows = self.read(page, {**given, "since": since, "page": size})
             for row in rows:
                 yield stored(row)
             if len(rows) < size:
