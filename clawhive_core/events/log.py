@@ -128,15 +128,16 @@ class EventLog:
         item = Append(self._rows(events), sync=sync, within=within)
         # Nobody else appends now: committed in this thread it costs half of a change of threads.
         # Else it waits for company, because one commit serves all that wait for it.
-        alone, held = not self._appending, self._appending
+        held, writer = self._appending, self._writer
+        alone = not (held or writer.crowded)
         held.add(item)
         try:
-            if alone and self._writer.commit_here(item):
+            if alone and writer.commit_here(item):
                 # Others get their turn, and a cancelled caller hears of it, here too.
                 await asyncio.sleep(0)
                 return item.result()
             ended = item.waits_in(asyncio.get_running_loop())
-            self._writer.submit(item)
+            writer.submit(item)
             await ended
             return item.result()
         finally:
