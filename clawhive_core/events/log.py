@@ -199,6 +199,14 @@ class EventLog:
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
 
+    def epoch(self) -> tuple[int, int] | None:
+        """Return a value that differs once a table of a room may have changed, whoever did it.
+
+        Events without a projection that this log appends change no table. None where it cannot be
+        said without waiting: read the table then.
+        """
+        return self._writer.epoch()
+
     def events(
         self,
         *,

@@ -69,6 +69,7 @@ class Writer:
         """Whether several waited for the last commit at a time, so that more will come."""
         self._ringing: AbstractEventLoop | None = None
         self._synced = False
+        self._tables_changed = 0
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
         # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
@@ -190,6 +191,22 @@ class Writer:
         if not (self._lingering or self._rung):
             self._lingering = True
             self._bell.put("soon")
+
+    def epoch(self) -> tuple[int, int] | None:
+        """Return what is another value once a table may have changed, None where it is unknown.
+
+        That is by another connection's commit, or by a projection or `within` of this one's.
+        Asking costs a tenth of a query after a commit, which invalidates what a reader has cached.
+        """
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:  # it is closed, or just recovered by another process
+            return None
+        finally:
+            self._turn.release()
+        return others, self._tables_changed
 
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` after each commit; the returned function ends that."""
@@ -313,6 +330,7 @@ class Writer:
         if item.within is None and not self._has_projections(item):
             transaction.add(item)
             return
+        self._tables_changed += 1
         place = transaction.savepoint()
         try:
             if item.within is not None:
