@@ -23,7 +23,7 @@ from typing import Any
 from measure import ROOT, CannotRun, arguments, finish, micros, start, table
 
 CACHE = "CLAWHIVE_BENCH_PEERS"
-FLOOR, OURS = "floor_door", "clawhive"
+FLOOR, FLOOR_ROUND, OURS = "floor_door", "floor_round", "clawhive"
 SHAPES = {"few": "10x1x1", "some": "50x1x1", "many": "200x1x1"}
 SHAPES |= {"at once": "1x1x100", "tools": "50x200x1"}
 SMOKE = {
@@ -60,6 +60,7 @@ class Peer:
 
 PEERS = (
     Peer(FLOOR, note="no model, no policy; a chained row before and after each call"),
+    Peer(FLOOR_ROUND, note="no policy; the same rows, and as many for each turn of the model"),
     Peer(OURS, note="policy and log on"),
     Peer("llm", "llm", "neither policy nor log, no input validation"),
     Peer("agno", "agno", "neither policy nor log"),
@@ -184,6 +185,7 @@ def against_goals(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     ours, floor = found[OURS], found[FLOOR]
     return {
         "round_to_floor": round(ours["many"] / floor["many"], 2),
+        "round_to_floor_round": round(ours["many"] / found[FLOOR_ROUND]["many"], 2),
         "call_at_once_to_floor": round(ours["at once"] / floor["at once"], 2),
         "growth": round(ours["many"] / ours["few"], 2),
         "tools": round(ours["tools"] / ours["some"] - 1, 2),
@@ -201,7 +203,7 @@ def main() -> None:
         ("--only", {"action": "append", "metavar": "NAME", "help": "this peer beside the floor"}),
     )
     chosen = options.only or [peer.name for peer in PEERS]
-    wanted = [peer for peer in PEERS if peer.name in {FLOOR, OURS, *chosen}]
+    wanted = [peer for peer in PEERS if peer.name in {FLOOR, FLOOR_ROUND, OURS, *chosen}]
     if options.smoke:
         wanted = [peer for peer in wanted if peer.package is None]
     peers, missing = usable(wanted, may_install=options.install)

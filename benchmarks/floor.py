@@ -174,6 +174,12 @@ class Floor:
             }
         )
 
+    def asked(self, number: int, new: Any) -> str:
+        """Return the row that stands before a model's turn: what is said that was not before."""
+        call = {"name": "model", "input": new}
+        digest = hashlib.sha256(self.encode(new).encode()).hexdigest()
+        return self.intent(number, call, digest, "model.call:fake")
+
     def end(self, number: int, output: Any) -> str:
         """Return the row of what a call came to."""
         return self.encode(

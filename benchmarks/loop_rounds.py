@@ -10,12 +10,14 @@ Goals: a round of 200 costs at most 1.5 times a round of 10; 200 tools cost noth
 from __future__ import annotations
 
 import asyncio  # noqa: TID253 - a script, which nothing imports
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +129,19 @@ def turn(number: int, calls: int) -> LlmResponse:
 
 
 def through_hive(rounds: int, tools: int, calls: int) -> Sample:
-    """Run one prompt in a fresh project; opening the project is not counted."""
-    with tempfile.TemporaryDirectory() as name:
+    """Run one prompt in a fresh project of the same user; opening the project is not counted."""
+    with tempfile.TemporaryDirectory(dir=home()) as name:
         root = Path(name).resolve()
         (root / "clawhive.toml").write_text("", encoding="utf-8")
         return asyncio.run(hive_run(root, rounds, tools, calls))
+
+
+@cache
+def home() -> str:
+    """Return the user's folder: the key of the audit log is made once a user, not once a run."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
@@ -143,7 +153,7 @@ async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
         del config, env
         return plugins
 
-    env = {"HOME": str(root), "PATH": os.environ.get("PATH", "")}
+    env = {"HOME": home(), "PATH": os.environ.get("PATH", "")}
     async with Hive.open(root, env=env, plugins=load) as hive:
         before = clock_now()
         run = await hive.run("Add.", model="scripted:bench", max_tool_rounds=rounds + 1)

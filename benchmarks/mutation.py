@@ -108,7 +108,7 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
     (
         "clawhive_core/events/writer.py",
         "guard deleted",
-        "if self._closing:",
+        "if self._usability.closing:",
     ): "it saves the last 20 ms of a closing log: `close` rings the bell after it set the flag",
     (
         "clawhive_core/execution/executor.py",

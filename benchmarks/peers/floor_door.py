@@ -1,5 +1,7 @@
 """The floor: a loop whose calls go through the smallest honest executor; turns are not recorded.
 
+`floor_round.py` is the same with its turns recorded.
+
 Its import is what the core is made of and cannot do without: pluggy, click, asyncio and sqlite3.
 """
 

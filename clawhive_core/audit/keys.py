@@ -71,7 +71,7 @@ class Keys:
             StorageError: The key cannot be used.
             OSError: It cannot be read or written.
         """
-        return _key_id(self._made if self.scheme == HMAC else _public(self._private(self._made)))
+        return _key_id(self._made if self.scheme == HMAC else _public(self._signing))
 
     def sign(self, data: bytes) -> str:
         """Return the signature in hexadecimal, with the key made at first use.
@@ -82,7 +82,7 @@ class Keys:
         """
         if self.scheme == HMAC:
             return hmac.new(self._made, data, hashlib.sha256).hexdigest()
-        return self._private(self._made).sign(data).hex()
+        return self._signing.sign(data).hex()
 
     def has_signed(self, scheme: str, key: str, data: bytes, signature: str) -> bool:
         """Return whether one of the user's keys, retired ones included, made a signature.
@@ -131,7 +131,7 @@ class Keys:
                 "an HMAC key has no successor: what it signed could not be checked without it",
                 fix="pip install 'clawhive[audit]' signs with Ed25519 from then on",
             )
-        old, new = self._private(self._made), secrets.token_bytes(_KEY_BYTES)
+        old, new = self._signing, secrets.token_bytes(_KEY_BYTES)
         public = _public(old)
         facts = {
             "key": _key_id(public),
@@ -147,7 +147,7 @@ class Keys:
             Path(name).replace(self.path)
         finally:
             Path(name).unlink(missing_ok=True)
-        for cached in ("_made", "_trusted"):
+        for cached in ("_made", "_signing", "_trusted"):
             self.__dict__.pop(cached, None)
         return retired
 
@@ -166,6 +166,11 @@ class Keys:
         finally:
             Path(name).unlink()
         return self._checked(self.path.read_bytes(), self.path)
+
+    @cached_property
+    def _signing(self) -> Ed25519PrivateKey:
+        """The key that signs with Ed25519, read."""
+        return self._private(self._made)
 
     @cached_property
     def _trusted(self) -> dict[str, bytes]:

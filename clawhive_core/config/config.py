@@ -117,6 +117,13 @@ class Config:
         items |= {path: item for path, item in self.values.items() if _is_below(path, base)}
         return _nest(_relative(items, base))
 
+    def names(self, table: str) -> tuple[str, ...]:
+        """Return the names that layers give below a table of named tables, such as `agents`."""
+        head = split(table)
+        at = len(head)
+        below = (path for path in self.values if len(path) > at and path[:at] == head)
+        return tuple(dict.fromkeys(path[at] for path in below))
+
     def shown(self) -> Iterator[tuple[str, Any, str]]:
         """Yield key, value and origin of everything, sorted by key; secrets are `[redacted]`."""
         fixed = {

@@ -84,12 +84,14 @@ class Append:
         return self.seqs
 
 
-def wake(items: Iterable[Append]) -> None:
-    """Wake everyone who waits, each event loop with a single call."""
+def wake(items: Iterable[Append], here: AbstractEventLoop | None = None) -> None:
+    """Wake everyone who waits, each event loop with a single call; `here` is the caller's own."""
     by_loop: dict[AbstractEventLoop, list[Append]] = {}
     for item in items:
         if item.loop is None:
             item.release()
+        elif item.loop is here:
+            item.settle()
         else:
             by_loop.setdefault(item.loop, []).append(item)
     for loop, waiting in by_loop.items():

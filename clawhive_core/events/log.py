@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ _PAGE = 500
 # Numbers first: the index holds them, and rows are read for those of the page only.
 _OF_RUN = (
     "SELECT seq FROM events INDEXED BY events_of_run WHERE run_id = :run AND seq > :since "
-    "ORDER BY seq LIMIT :page"
+    "{}ORDER BY seq LIMIT :page"
 )
+_OF_KINDS = "AND kind IN (SELECT value FROM json_each(:kinds)) "
 
 
 def now() -> str:
@@ -126,15 +128,16 @@ class EventLog:
         item = Append(self._rows(events), sync=sync, within=within)
         # Nobody else appends now: committed in this thread it costs half of a change of threads.
         # Else it waits for company, because one commit serves all that wait for it.
-        alone, held = not self._appending, self._appending
+        held, writer = self._appending, self._writer
+        alone = not (held or writer.crowded)
         held.add(item)
         try:
-            if alone and self._writer.commit_here(item):
+            if alone and writer.commit_here(item):
                 # Others get their turn, and a cancelled caller hears of it, here too.
                 await asyncio.sleep(0)
                 return item.result()
             ended = item.waits_in(asyncio.get_running_loop())
-            self._writer.submit(item)
+            writer.submit(item)
             await ended
             return item.result()
         finally:
@@ -196,21 +199,42 @@ class EventLog:
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
 
+    def epoch(self) -> tuple[int, int] | None:
+        """Return a value that differs once a table of a room may have changed, whoever did it.
+
+        Events without a projection that this log appends change no table. None where it cannot be
+        said without waiting: read the table then.
+        """
+        return self._writer.epoch()
+
     def events(
-        self, *, run_id: str | None = None, since: int = 0, limit: int | None = None
+        self,
+        *,
+        run_id: str | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[str] | None = None,
     ) -> Iterator[StoredEvent]:
         """Yield events in order, those with a sequence number above `since`.
 
         It reads page by page, so an iterator that is kept open holds nothing back; events that
         are appended meanwhile are included.
+
+        Args:
+            run_id: The run whose events they are; None for all.
+            since: The number after which they come.
+            limit: How many, at most.
+            kinds: Of a run, only those of these kinds.
         """
         page = f"{SELECT} WHERE seq > :since ORDER BY seq LIMIT :page"
         if run_id is not None:
-            page = f"{SELECT} WHERE seq IN ({_OF_RUN}) ORDER BY seq"
+            of_run = _OF_RUN.format("" if kinds is None else _OF_KINDS)
+            page = f"{SELECT} WHERE seq IN ({of_run}) ORDER BY seq"
+        given = {"run": run_id, "kinds": None if kinds is None else json.dumps(kinds)}
         left = limit if limit is not None else -1
         while left:
             size = _PAGE if left < 0 else min(_PAGE, left)
-            rows = self.read(page, {"since": since, "run": run_id, "page": size})
+            rows = self.read(page, {**given, "since": since, "page": size})
             for row in rows:
                 yield stored(row)
             if len(rows) < size:

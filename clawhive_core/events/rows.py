@@ -283,21 +283,31 @@ def stored(row: Sequence[Any]) -> StoredEvent:
     (seq, ts, kind, version, trace_id, run_id, task_id, step_id, invocation_id) = row[:9]
     (conversation_id, principal, tool, provider_id, status, body, prev, digest) = row[9:]
     event = Event(
-        kind=kind,
-        body=json.loads(body),
-        trace_id=trace_id,
-        run_id=run_id,
-        task_id=task_id,
-        step_id=step_id,
-        invocation_id=invocation_id,
-        conversation_id=conversation_id,
-        principal=principal,
-        tool=tool,
-        provider_id=provider_id,
-        status=status,
-        version=version,
+        kind,
+        _body(body),
+        trace_id,
+        run_id,
+        task_id,
+        step_id,
+        invocation_id,
+        conversation_id,
+        principal,
+        tool,
+        provider_id,
+        status,
+        version,
     )
     return StoredEvent(seq, ts, event, prev, digest)
+
+
+def _body(text: str) -> Any:
+    """Return the body in a row; a run's page and its checks read each row of it."""
+    import orjson
+
+    try:
+        return orjson.loads(text)
+    except ValueError:  # not what the log writes: let the standard decoder read or refuse it
+        return json.loads(text)
 
 
 def is_reference(value: Any) -> bool:

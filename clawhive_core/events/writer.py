@@ -11,13 +11,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from clawhive_core.errors import LogWriteFailed, StorageError
 from clawhive_core.events.append import Append, wake
 from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
+from clawhive_core.events.usability import Usability
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.storage.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
-from clawhive_core.storage.faults import storage_error
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -38,9 +37,9 @@ _PAGE = 4096
 _FRAMES = 4
 """About how many pages a commit changes besides those that its rows fill."""
 
-_FEW = 16
+_FEW = 64
 _LITTLE = 64 * 1024
-"""What `commit_here` commits at most: appends, and the bytes of each."""
+"""What is committed in a caller's thread at most: appends, and the bytes of each."""
 
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
@@ -54,7 +53,6 @@ class Writer:
     ) -> None:
         self.listener_errors = 0
         self._connection = connection
-        self._path = path
         self._name = str(path)
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
@@ -67,20 +65,19 @@ class Writer:
         self._lingering = False
         self._rung = False
         self._waiting = 0
-        self._crowded = False
+        self.crowded = False
+        """Whether several waited for the last commit at a time, so that more will come."""
         self._ringing: AbstractEventLoop | None = None
-        self._closing = False
-        self._ended = False
-        self._lost: LogWriteFailed | None = None
-        self._lost_is_known = False
         self._synced = False
+        self._tables_changed = 0
+        self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
         # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._thread = threading.Thread(target=self._run, name="clawhive-log", daemon=True)
         self._thread.start()
-        self._ident, self._process_id = self._thread.ident, os.getpid()
+        self._usability.thread = self._thread.ident
 
     def submit(self, item: Append) -> None:
         """Queue an append that somebody waits for.
@@ -89,19 +86,23 @@ class Writer:
             LogWriteFailed: The log is closed, or events that nobody waited for were lost.
         """
         with self._gate:
-            self._refuse_if_unusable()
+            self._usability.require()
             self._queue.append(item)
             self._waiting += 1
-        if item.loop is None or not self._crowded:
+        if item.loop is None or not (self.crowded or self._is_light(item)):
             self._ring()
         elif self._ringing is not item.loop:
-            # Where many wait at a time, all that are ready in this turn of the loop come first: one
-            # commit serves them, and no commit takes the interpreter away between them.
+            # All that are ready in this turn of the loop come first: one commit serves them.
             self._ringing = item.loop
-            item.loop.call_soon(self._ring)
+            item.loop.call_soon(self._gathered, item.loop)
+
+    def _gathered(self, loop: AbstractEventLoop) -> None:
+        """Commit what came together in a turn of a loop, in its thread where that may be."""
+        self._ringing = None
+        if self._queue and not self._commit_gathered(loop):
+            self._ring()
 
     def _ring(self) -> None:
-        self._ringing = None
         # Both flags are lowered before the queue is emptied, so no event is left behind.
         if not self._rung:
             self._rung = True
@@ -116,36 +117,57 @@ class Writer:
         Raises:
             LogWriteFailed: As for `submit`.
         """
-        if not self._is_light(item) or len(self._queue) > _FEW or self._listeners:
-            return False
-        if self._pages >= CHECKPOINT_PAGES or not self._turn.acquire(blocking=False):
+        if not (self._is_light(item) and self._may_work_here()):
             return False
         try:
             with self._gate:
-                self._refuse_if_unusable()
-            return self._commit_at_once(item)
+                self._usability.require()
+            batch = self._commit_at_once(item)
         finally:
             self._turn.release()
+        if batch is None:
+            return False
+        wake(batch)
+        return True
 
-    def _commit_at_once(self, item: Append) -> bool:
+    def _commit_gathered(self, loop: AbstractEventLoop) -> bool:
+        """Do what `commit_here` does, of what is queued."""
+        if not self._may_work_here():
+            return False
+        try:
+            batch = self._commit_at_once()
+            self.crowded, self._waiting = self._waiting > 1, 0
+        finally:
+            self._turn.release()
+        if batch is None:
+            return False
+        wake(batch, here=loop)
+        return True
+
+    def _may_work_here(self) -> bool:
+        """Take the turn of the writer's thread, where that is free and its work is little."""
+        if len(self._queue) > _FEW or self._listeners or self._pages >= CHECKPOINT_PAGES:
+            return False
+        return self._turn.acquire(blocking=False)
+
+    def _commit_at_once(self, *items: Append) -> list[Append] | None:
+        """Commit what is queued, and items; return the former, None where others must do it."""
         queued = self._take()
-        batch = [*queued, item]
+        batch = [*queued, *items]
         if not all(map(self._is_light, queued)):
             self._queue.extendleft(reversed(queued))
-            return False
+            return None
         try:
             self._commit(batch, patience=0)
         except BaseException as error:
             if is_busy(error) and not self._connection.in_transaction:
                 self._queue.extendleft(reversed(queued))
-                return False
+                return None
             self._fail(batch, error)
             if not isinstance(error, Exception):  # Ctrl-C, which this thread may get
                 wake(queued)
                 raise
-        if queued:
-            wake(queued)
-        return True
+        return queued
 
     def _is_light(self, item: Append) -> bool:
         """Whether all that an append needs is a little work and no disk."""
@@ -160,14 +182,31 @@ class Writer:
             LogWriteFailed: As for `submit`, or too much is waiting.
         """
         with self._gate:
-            self._refuse_if_unusable()
+            self._usability.require()
             if len(self._queue) >= BACKLOG:
-                raise self._unusable(f"{BACKLOG} appends wait to be written", "Append and wait")
+                much = f"{BACKLOG} appends wait to be written"
+                raise self._usability.unusable(much, "Append and wait")
             item.is_posted = True
             self._queue.append(item)
         if not (self._lingering or self._rung):
             self._lingering = True
             self._bell.put("soon")
+
+    def epoch(self) -> tuple[int, int] | None:
+        """Return what is another value once a table may have changed, None where it is unknown.
+
+        That is by another connection's commit, or by a projection or `within` of this one's.
+        Asking costs a tenth of a query after a commit, which invalidates what a reader has cached.
+        """
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:  # it is closed, or just recovered by another process
+            return None
+        finally:
+            self._turn.release()
+        return others, self._tables_changed
 
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` after each commit; the returned function ends that."""
@@ -187,36 +226,14 @@ class Writer:
             LogWriteFailed: Events that nobody waited for were lost.
         """
         with self._gate:
-            self._closing = True
+            self._usability.closing = True
         self._bell.put("now")
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with self._turn:
             self._connection.close()
-        if self._lost is not None and not self._lost_is_known:
-            raise self._again(self._lost)
-
-    def _refuse_if_unusable(self) -> None:
-        if self._lost is not None:
-            raise self._again(self._lost)
-        # A forked child has no writer; asking the thread itself whether it lives takes locks.
-        if self._closing or self._ended or os.getpid() != self._process_id:
-            raise self._unusable("The event log is closed in this process", "Open it again")
-        if threading.get_ident() == self._ident:
-            raise self._unusable(
-                "A listener or projection runs in the writer itself and cannot append",
-                "Append from the code that reacts to the event",
-            )
-
-    def _unusable(self, what: str, fix: str) -> LogWriteFailed:
-        return LogWriteFailed(f"{what}.", place=str(self._path), fix=f"{fix}.")
-
-    def _again(self, lost: LogWriteFailed) -> LogWriteFailed:
-        """A further report of the same loss, with its own traceback."""
-        self._lost_is_known = True
-        failure = LogWriteFailed(lost.message, place=lost.place, fix=lost.fix, data=lost.data)
-        failure.__cause__ = lost
-        return failure
+        if (unheard := self._usability.unheard_loss()) is not None:
+            raise unheard
 
     def _run(self) -> None:
         going = True
@@ -226,14 +243,14 @@ class Writer:
                 with self._turn:
                     going = self._next()
         finally:
-            self._ended = True
+            self._usability.ended = True
 
     def _next(self) -> bool:
         """Commit what is queued; return whether there may be more."""
         self._lingering = self._rung = False
-        closing = self._closing
+        closing = self._usability.closing
         batch = self._take()
-        self._crowded, self._waiting = self._waiting > 1, 0
+        self.crowded, self._waiting = self._waiting > 1, 0
         self._lingering = bool(batch)
         if batch:
             self._process(batch)
@@ -246,7 +263,7 @@ class Writer:
 
         What is posted within that time needs no wake-up, and meets what is submitted next.
         """
-        if self._closing:
+        if self._usability.closing:
             return
         if not self._lingering and self._bell.get() == "now":
             return
@@ -275,13 +292,12 @@ class Writer:
             self._tell(news)
         if flushes:
             for item in flushes:
-                item.error = None if self._lost is None else self._again(self._lost)
+                item.error = self._usability.loss()
             wake(flushes)
 
     def _commit(self, batch: list[Append], patience: float) -> list[StoredRow]:
         """Commit a batch in one transaction and return its rows as stored."""
-        if self._lost is not None:
-            raise self._again(self._lost)
+        self._usability.require_whole()
         if os.stat(self._name).st_ino != self._inode:  # noqa: PTH116 - every append passes here
             raise OSError("the file was replaced while it was open")
         wanted = False
@@ -294,7 +310,7 @@ class Writer:
             self._apply(item, transaction)
         transaction.commit()
         self._pages += _FRAMES + transaction.bytes // _PAGE
-        self._report_lost_posts(batch)
+        self._usability.note_lost(batch)
         return transaction.rows
 
     def _checkpoint(self) -> None:
@@ -314,6 +330,7 @@ class Writer:
         if item.within is None and not self._has_projections(item):
             transaction.add(item)
             return
+        self._tables_changed += 1
         place = transaction.savepoint()
         try:
             if item.within is not None:
@@ -346,7 +363,7 @@ class Writer:
     def _check_open(self) -> None:
         """What follows a foreign COMMIT or ROLLBACK would be kept row by row."""
         if not self._connection.in_transaction:
-            raise self._unusable(
+            raise self._usability.unusable(
                 "The code that runs within an append ended its transaction",
                 "Leave BEGIN, COMMIT and ROLLBACK to the log",
             )
@@ -358,30 +375,8 @@ class Writer:
             self._synced = False  # unknown; the next BEGIN reports the broken connection
         for item in batch:
             item.seqs = []
-            item.error = item.error or self._failure(error)
-        self._report_lost_posts(batch)
-
-    def _failure(self, error: BaseException) -> LogWriteFailed:
-        if isinstance(error, LogWriteFailed):
-            return error
-        if isinstance(error, sqlite3.Error | OSError):
-            known = storage_error(error, self._path)
-        else:
-            known = StorageError(f"{type(error).__name__}: {error}.")
-        failure = LogWriteFailed(
-            f"The event was not written. {known.message}",
-            place=str(self._path),
-            fix=known.fix,
-            data=known.data,
-        )
-        failure.__cause__ = error
-        return failure
-
-    def _report_lost_posts(self, batch: list[Append]) -> None:
-        """From a lost event that nobody waits for on, the log says so to everyone."""
-        for item in batch:
-            if item.error is not None and item.is_posted and self._lost is None:
-                self._lost = self._failure(item.error)
+            item.error = item.error or self._usability.failure(error)
+        self._usability.note_lost(batch)
 
     def _tell(self, news: list[StoredRow]) -> None:
         events = [stored(row) for row in news]

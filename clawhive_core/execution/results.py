@@ -41,11 +41,10 @@ def finish(
         return _invalid(meta, problem)
     if result.structured is not None:
         try:
-            structured = plain_json(result.structured, MAX_STRUCTURED)
+            result = _copied(result)
         except InvalidInput as error:
             where = f" at {error.place}" if error.place else ""
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
-        result = replace(result, structured=structured)
     if meta.output_schema is not None and not result.is_error:
         problems = validators.problems(
             f"{meta.contract_hash}:output", meta.output_schema, result.value
@@ -62,6 +61,12 @@ def finish(
     if same and result.tool_call_id == call_id:
         return result
     return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts, edited="")
+
+
+def _copied(result: ToolResult) -> ToolResult:
+    """Return a result whose structured value nobody else can change."""
+    structured = plain_json(result.structured, MAX_STRUCTURED)
+    return result if structured is result.structured else replace(result, structured=structured)
 
 
 def _problem_of(result: ToolResult) -> str | None:

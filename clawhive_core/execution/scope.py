@@ -32,7 +32,7 @@ NESTED = ">"
 """What stands between a step's id and the number of a call that its tool made."""
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class Signal:
     """Something a running call lets its listeners know at once; not part of the log."""
 

@@ -14,7 +14,9 @@ from clawhive_core.policy.rules import Rules
 
 _LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
 _OF = "grant_id IN (SELECT value FROM json_each(?))"
-_Mark = tuple[int | None, tuple[int, int, int] | None]
+_Version = tuple[int, int, int] | None
+_Mark = tuple[int | None, _Version]
+_Epoch = tuple[tuple[int, int], _Version]
 
 
 class Revocations:
@@ -30,6 +32,7 @@ class Revocations:
         self._user_dir = user_dir
         self._file = os.fspath(user_dir / FILE)
         self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
+        self._epochs: WeakKeyDictionary[Rules, _Epoch] = WeakKeyDictionary()
 
     def __call__(self, rules: Rules) -> None:
         """Revoke in these rules what was revoked since they were looked at.
@@ -37,12 +40,16 @@ class Revocations:
         Raises:
             StorageError: The log cannot be read.
         """
-        mark = (self._log.read(_LAST)[0][0], _version(self._file))
-        if self._seen.get(rules) == mark:
+        epoch, version = self._log.epoch(), _version(self._file)
+        if epoch is not None and self._epochs.get(rules) == (epoch, version):
             return
-        if gone := self._gone(rules):
-            rules.revoke(gone)
-        self._seen[rules] = mark
+        mark = (self._log.read(_LAST)[0][0], version)
+        if self._seen.get(rules) != mark:
+            if gone := self._gone(rules):
+                rules.revoke(gone)
+            self._seen[rules] = mark
+        if epoch is not None:  # what was read is at least as new
+            self._epochs[rules] = (epoch, version)
 
     def _gone(self, rules: Rules) -> set[str]:
         held = rules.every
@@ -59,7 +66,7 @@ class Revocations:
         return {str(row[0]) for row in self._log.read(sql, (json.dumps(list(grant_ids)),))}
 
 
-def _version(path: str) -> tuple[int, int, int] | None:
+def _version(path: str) -> _Version:
     """Return what differs between two versions of a file, None where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - before every decision, and pathlib costs as much again

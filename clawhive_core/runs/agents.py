@@ -49,22 +49,21 @@ class Agent:
     @classmethod
     def read(cls, config: Config, principal: Principal) -> Agent:
         """Return an agent, or what a principal that is none has instead of one."""
-        said = {
-            key: config.get(f"agents.{principal.name}.{key}")
-            for key in cls.__dataclass_fields__
-            if key != "name" and is_configured(config, principal)
-        }
+        if not is_configured(config, principal):
+            return cls(principal.name)
+        keys = [key for key in cls.__dataclass_fields__ if key != "name"]
+        said = {key: config.get(f"agents.{principal.name}.{key}") for key in keys}
         return cls(principal.name, **said)
 
 
 def is_configured(config: Config, principal: Principal) -> bool:
     """Whether a principal is an agent of which the configuration says something."""
-    return principal.kind == "agent" and principal.name in config.section("agents")
+    return principal.kind == "agent" and principal.name in config.names("agents")
 
 
 def agents_of(config: Config) -> list[Agent]:
     """Return the agents of the configuration."""
-    return [Agent.read(config, Principal("agent", name)) for name in config.section("agents")]
+    return [Agent.read(config, Principal("agent", name)) for name in config.names("agents")]
 
 
 def known_skills(config: Config, principal: Principal) -> Sequence[str] | None:
@@ -78,9 +77,9 @@ def agent_of(config: Config, name: str | None) -> Principal:
     Raises:
         UsageError: The configuration has no such agent.
     """
-    known = config.section("agents")
     if name is None or name == DEFAULT_AGENT.name:
         return DEFAULT_AGENT
+    known = config.names("agents")
     if name not in known:
         have = ", ".join(sorted(known)) or "none"
         raise UsageError(

@@ -36,6 +36,9 @@ class BudgetLimits:
         )
 
 
+_NO_LIMITS = BudgetLimits()
+
+
 def _lower(one: Any, other: Any) -> Any:
     return min((each for each in (one, other) if each is not None), default=None)
 
@@ -80,6 +83,11 @@ class Budget:
         return here if self.above is None else here.within(self.above.left())
 
     @property
+    def is_unbounded(self) -> bool:
+        """Whether nothing bounds it, here or above."""
+        return self.limits == _NO_LIMITS and (self.above is None or self.above.is_unbounded)
+
+    @property
     def tokens(self) -> int:
         """The tokens that were used, here and below."""
         used = self.used + self.drawn
@@ -91,6 +99,8 @@ class Budget:
         Raises:
             ModelError: `budget_exceeded`, where nothing is left of one of the three.
         """
+        if self.is_unbounded:
+            return None
         left = self.left()
         for name, what in (("tokens", "tokens"), ("cost", "dollars"), ("seconds", "seconds")):
             if getattr(left, name) == 0:

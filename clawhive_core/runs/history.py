@@ -10,7 +10,12 @@ from typing import Any
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob
-from clawhive_core.model.messages import LlmMessage, message_to_json
+from clawhive_core.model.messages import (
+    ContentBlock,
+    LlmMessage,
+    block_to_json,
+    message_to_json,
+)
 
 
 @dataclass(slots=True)
@@ -20,11 +25,22 @@ class History:
     count: int = 0
     last: LlmMessage | None = None
     _hash: Any = None
+    _said: tuple[Any, list[Any], bytes] | None = None
 
     @property
     def digest(self) -> str:
         """The digest over the digests of all messages so far."""
         return self._hash.hexdigest()
+
+    def answered(self, content: Sequence[ContentBlock]) -> Blob:
+        """Return the blocks of an answer as the log holds them.
+
+        They are kept: where they are a message of the next request, they are not encoded again.
+        """
+        value = [block_to_json(block) for block in content]
+        data = canonical(value)
+        self._said = (content, value, data)
+        return Blob(value, encoded=data)
 
     def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> list[Blob]:
         """Take the messages of a request; return, for the log, those not in the one before.
@@ -40,9 +56,18 @@ class History:
         return new
 
     def _take(self, message: LlmMessage, redactor: Redactor) -> Blob:
-        value = message_to_json(message)
-        data = canonical(value)
+        value, data = self._encoded(message)
         suspect = redactor.active and redactor.may_be_in(data)
         written = canonical(redactor.value(value)) if suspect else data
         self._hash.update(hashlib.sha256(written).digest())
         return Blob(value, encoded=data)
+
+    def _encoded(self, message: LlmMessage) -> tuple[Any, bytes]:
+        """Return a message as JSON, and its canonical encoding."""
+        if self._said is not None and message.role == "assistant":
+            content, value, data = self._said
+            if message.content is content:
+                encoded = b'{"content":%b,"role":"assistant"}' % data
+                return {"role": "assistant", "content": value}, encoded
+        value = message_to_json(message)
+        return value, canonical(value)

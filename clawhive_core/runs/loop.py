@@ -153,7 +153,10 @@ class Loop:
         async def one(index: int, call: ToolCall) -> None:
             scope = self._scope(turn, index, index)
             self._tell(turn, call.name)
-            offered = replace(call, catalog_revision=self.settings.catalog_revision)
+            revision = self.settings.catalog_revision
+            offered = ToolCall(
+                call.id, call.name, call.input, revision, call.malformed, call.native
+            )
             try:
                 outcome = await self.door.invoke(offered, scope)
             except NeedHumanApproval as asked:

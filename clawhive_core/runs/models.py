@@ -20,12 +20,7 @@ from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.failures import model_failure
-from clawhive_core.model.messages import (
-    LlmRequest,
-    LlmResponse,
-    Usage,
-    block_to_json,
-)
+from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.runs.budget import Budget, BudgetLimits
@@ -202,9 +197,7 @@ class Models:
             )
 
     def _start(self, request: LlmRequest, scope: CallScope) -> None:
-        # A tool that asks a model has a conversation of its own beside the loop's.
-        key = (scope.run.run_id, scope.parent_invocation_id)
-        history = self._histories.setdefault(key, History())
+        history = self._history(scope)
         new = history.extend(request.messages, self._redactor)
         body = {
             "model": request.model,
@@ -218,10 +211,17 @@ class Models:
         }
         self._post(scope, "model.start", body, "running")
 
+    def _history(self, scope: CallScope) -> History:
+        # A tool that asks a model has a conversation of its own beside the loop's.
+        key = (scope.run.run_id, scope.parent_invocation_id)
+        if (known := self._histories.get(key)) is None:
+            known = self._histories[key] = History()
+        return known
+
     def _end(self, request: LlmRequest, scope: CallScope, response: LlmResponse) -> None:
         body = {
             "model": request.model,
-            "response": Blob([block_to_json(block) for block in response.content]),
+            "response": self._history(scope).answered(response.content),
             "preview": preview(response.text),
             "stop_reason": response.stop_reason,
             "usage": response.usage.to_dict(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.execution.allow_list import AllowList
@@ -11,6 +12,9 @@ from clawhive_core.model.tools import ToolDef
 from clawhive_core.runs.agents import AGENTS
 
 STUB = "stub"
+
+Lists = dict[AllowList | None, tuple[ToolDef, ...]]
+"""An agent's list, None for every tool, to what its model is offered."""
 
 
 def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
@@ -25,6 +29,26 @@ def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, 
         and (tool.meta.description or tool.meta.provider_id != AGENTS)
         and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
     )
+
+
+@dataclass(slots=True)
+class Offers:
+    """What models are offered, made once for each revision of the catalog and each agent's list.
+
+    What is derived from a list of tools (its encoding for the log, its names on the wire) is kept
+    by the list's identity, and so is made once too.
+    """
+
+    _catalog: Catalog | None = None
+    _lists: Lists = field(default_factory=Lists)
+
+    def of(self, catalog: Catalog, allow: AllowList | None) -> tuple[ToolDef, ...]:
+        """Return what `offered` does, the same object for the same revision and list."""
+        if catalog is not self._catalog:
+            self._catalog, self._lists = catalog, {}
+        if (known := self._lists.get(allow)) is None:
+            known = self._lists[allow] = offered(catalog, allow)
+        return known
 
 
 def polling(catalog: Catalog, tools: Iterable[ToolDef]) -> frozenset[str]:

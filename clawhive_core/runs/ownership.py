@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,19 @@ class Owner:
     @classmethod
     def me(cls) -> Owner:
         """Return this process."""
-        return cls(_host(), os.getpid(), _process_start(os.getpid()) or "")
+        return _owner(os.getpid())
 
     def is_alive(self, heartbeat: float, now: float) -> bool:
         """Whether the process still runs: by its id on this machine, else by its heartbeat."""
         if self.host != _host():
             return now - heartbeat < STALE_SECONDS
         return _process_start(self.pid) == self.process_start
+
+
+@lru_cache(maxsize=1)
+def _owner(pid: int) -> Owner:
+    """Return this process, read once: a forked child has another id."""
+    return Owner(_host(), pid, _process_start(pid) or "")
 
 
 def _host() -> str:

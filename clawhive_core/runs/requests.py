@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
-from clawhive_core.runs.offered import offered, polling
+from clawhive_core.runs.offered import Offers, polling
 from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.skill_prompt import skill_prompt
@@ -63,6 +63,7 @@ class RequestMaker:
     library: SkillLibrary
     left_out: Sequence[Entry] = ()
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""
+    offers: Offers = field(default_factory=Offers)
 
     def prompt(self, text: str, options: RunOptions) -> RunRequest:
         """Return the request of a prompt.
@@ -107,7 +108,7 @@ class RequestMaker:
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        tools = offered(self.catalog.current, allow) if agent.form == "full" else ()
+        tools = self.offers.of(self.catalog.current, allow) if agent.form == "full" else ()
         names, library = (tool.name for tool in tools), self.library.only(agent.skills)
         return {
             "model": chosen,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.skills.skill import Skill
@@ -79,6 +80,7 @@ def _line(skill: Skill, *, trusted: bool) -> str:
     return f"- {skill.id}: {description or 'no description'}{closed}"
 
 
+@lru_cache(maxsize=256)
 def one_line(text: str, limit: int) -> str:
     """Return a text on one line, without what is invisible or steers, cut at a limit."""
     kept = "".join(

@@ -17,6 +17,17 @@ _LIST = (
     " ended_at FROM runs ORDER BY started_seq DESC LIMIT ?"
 )
 
+_SHOWN = (
+    "approval.requested",
+    "invocation.start",
+    "invocation.refused",
+    "invocation.end",
+    "step.end",
+    "run.end",
+    "run.status",
+)
+"""The kinds of events of which a run's steps are made; what models said is most of the rest."""
+
 
 def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
     """Return the newest runs, newest first."""
@@ -51,7 +62,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
     """Return a run as the JSON object of `run/1`."""
     row = log.read("SELECT * FROM runs WHERE run_id = ?", (run_id,))[0]
     fold = _Fold(log)
-    for stored in log.events(run_id=run_id):
+    for stored in log.events(run_id=run_id, kinds=_SHOWN):
         fold.take(stored)
     end = fold.end
     status = row["status"]

@@ -262,3 +262,10 @@ def test_secrets_are_never_shown(place):
     shown = {key: value for key, value, _origin in config.shown()}
     assert shown["routing.router_api_key"] == "[redacted]"
     assert shown["plugins.x.url"] == "u"
+
+
+def test_names_are_those_that_layers_give_below_a_table(place):
+    place.write('[agents.fast]\nmodel = "a:b"\n[agents.deep.budget]\ntokens = 5\n', trust=True)
+    config = place.load(flags={"agents.late.model": "c:d"})
+    assert set(config.names("agents")) == set(config.section("agents")) == {"fast", "deep", "late"}
+    assert config.names("mcp.servers") == ()

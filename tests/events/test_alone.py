@@ -72,11 +72,11 @@ async def test_much_is_left_to_the_writer(log):
     assert not await is_committed_here(log, Event("a", {"output": Blob("x" * 100_000)}))
     assert not await is_committed_here(log, Event("b", {"text": "x" * 100_000}))
     await log.flush()
-    for number in range(20):
+    for number in range(70):
         log.post(Event("c", {"n": number}))
     assert not await is_committed_here(log, Event("d", {}))
     await log.flush()
-    assert kinds(log) == ["a", "b", *["c"] * 20, "d"]
+    assert kinds(log) == ["a", "b", *["c"] * 70, "d"]
 
 
 async def test_an_append_beside_another_waits_for_company(log):
@@ -88,6 +88,44 @@ async def test_an_append_beside_another_waits_for_company(log):
     await log.flush()
     assert await is_committed_here(log, Event("c", {}))
     assert kinds(log) == ["a", "b", "c"]
+
+
+async def test_appends_of_one_turn_share_a_commit_in_the_thread_of_their_loop(log, path, tmp_path):
+    begun = []
+
+    def trace(sql):
+        if sql.startswith("BEGIN"):
+            begun.append(threading.get_ident())
+
+    log._writer._connection.set_trace_callback(trace)
+    names = [f"e{number}" for number in range(8)]
+    seqs = await asyncio.gather(*(log.append(Event(name, {})) for name in names))
+    log._writer._connection.set_trace_callback(None)
+    assert begun == [threading.get_ident()] * 2  # the first could not know of the others
+    assert sorted(seqs) == [[number] for number in range(1, 9)]
+    assert sorted(kinds(log)) == names
+    log.close()
+    assert verify(path, tmp_path / "user").ok
+
+
+async def test_appends_of_one_turn_wait_for_another_process_without_stopping_the_loop(log, path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = [asyncio.ensure_future(log.append(Event(name, {}))) for name in "abc"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+        other.execute("ROLLBACK")
+    assert sorted(await asyncio.gather(*waiting)) == [[1], [2], [3]]
+
+
+async def test_appends_of_one_turn_that_fail_all_say_so(log, monkeypatch):
+    monkeypatch.setattr(log._writer, "_name", "/nowhere/hive.db")
+    appends = [log.append(Event(name, {})) for name in "abc"]
+    outcomes = await asyncio.gather(*appends, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [LogWriteFailed] * 3
+    monkeypatch.undo()
+    assert await log.append(Event("after", {})) == [1]
 
 
 async def test_projections_are_left_to_the_writer_also_those_of_what_was_posted(open_log):

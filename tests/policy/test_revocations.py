@@ -8,6 +8,7 @@ import pytest
 
 from clawhive_core.capabilities import parse
 from clawhive_core.events.log import EventLog
+from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, Wish, derived
@@ -106,6 +107,40 @@ def test_nothing_is_told_of_rights_that_stand_and_nobody_is_told_twice(log, user
     refresh(rules)
     refresh(rules)
     assert (len(told), len(heard)) == (0, 1)
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_revocation_is_noticed_after_decisions_between_which_no_right_changed(
+    log, user_dir, elsewhere
+):
+    rules, grant_id = living(log, user_dir, "session", "s")
+    refresh, epochs = Revocations(log, user_dir), set()
+    for number in range(3):
+        refresh(rules)
+        log.append_now(Event("model.start", {"n": number}))
+        epochs.add(log.epoch())
+    assert len(epochs) == 1
+    if elsewhere:
+        revoke_elsewhere(user_dir, log.path, grant_id)
+    else:
+        GrantBook(user_dir, log).revoke(grant_id, datetime.now(UTC))
+    assert log.epoch() not in epochs
+    refresh(rules)
+    assert rules.authority(NEED).verdict == "deny"
+
+
+def test_a_revocation_is_noticed_while_the_log_is_being_written(log, user_dir):
+    rules, grant_id = living(log, user_dir, "session", "s")
+    refresh = Revocations(log, user_dir)
+    refresh(rules)
+    revoke_elsewhere(user_dir, log.path, grant_id)
+
+    def during(_):
+        assert log.epoch() is None
+        refresh(rules)
+
+    log.append_now(within=during)
+    assert rules.authority(NEED).verdict == "deny"
 
 
 def test_rights_of_a_run_that_is_not_recorded_stand(log, user_dir):

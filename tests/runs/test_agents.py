@@ -99,3 +99,20 @@ async def test_a_name_that_none_can_be_is_refused_when_the_agent_runs():
     async with hive(**{"agents.reader.allow": ["de*"]}) as house:
         with pytest.raises(CapabilityError):
             await house.run("x", options=RunOptions(model="scripted:demo", agent="reader"))
+
+
+async def test_runs_of_one_revision_are_offered_the_same_list_until_a_tool_is_added():
+    async with hive() as house:
+
+        def tools(agent):
+            options = RunOptions(model="scripted:demo", agent=agent)
+            return house._requests.prompt("x", options).tools
+
+        first = tools("reader")
+        assert tools("reader") is first
+        assert tools(None) is not first
+        more = Provider("more")
+        more.offer("web.look", echo)
+        await house.catalog.add(more)
+        names = [each.name for each in tools("reader")]
+        assert names == [*(each.name for each in first), "web.look"]

@@ -132,7 +132,7 @@ async def test_a_loop_repeats_without_asking_the_model(looped):
         ),
         ('"label": "answer"', '"label": "answers"', "step.end"),
         ('"action": "respond"', '"action": "finish"', "step.end"),
-        ("replace(call, catalog", 'replace(call, id=call.id + "x", catalog', "invocation.start"),
+        ("call.id, call.name,", 'call.id + "x", call.name,', "invocation.start"),
         ("if not calls and", "if turn and", "step.end"),
     ],
 )
