@@ -259,8 +259,8 @@ class Orchestrator:
         error, output = runner.first_error(), runner.output()
         artifacts = runner.artifacts()
         if prompt is not None and runner.plan.output is None and request.model is not None:
-            asking = replace(request, tools=(), max_tool_rounds=0, before=planning.before())
-            answered = await self._answer(asking, report(runner))
+            asking = replace(request, tools=(), max_tool_rounds=0)
+            answered = await self._answer(asking, f"{prompt}\n\n{report(runner)}")
             output, error = answered.output, error or answered.error
         return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
 
