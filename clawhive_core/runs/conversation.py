@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawhive_core.events.log import EventLog
@@ -51,7 +51,7 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
         return ()
     sent: list[LlmMessage] = []
     said: list[LlmMessage] = []
-    last = None
+    last, is_planned = None, False
     for stored in log.events(run_id=run_id):
         event = stored.event
         if is_nested(event.step_id):
@@ -63,8 +63,12 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
             said = sent if is_turn(event.step_id) else said
         elif event.kind == "model.end" and event.status == "succeeded" and is_turn(event.step_id):
             last = stored
+        elif event.kind == "plan.made":
+            is_planned = True
     if last is None:
         return _without_turns(log, run_id)
+    if is_planned:
+        said = _without_plans(said, len(_before(log, run_id)))
     return (*said, LlmMessage("assistant", answer_of(log, last).content))
 
 
@@ -73,10 +77,20 @@ def is_turn(step_id: str | None) -> bool:
     return step_id is not None and _TURN.fullmatch(step_id) is not None
 
 
+def _before(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
+    return messages_of(log, start_of(log, run_id).get("continues"))
+
+
+def _without_plans(said: Sequence[LlmMessage], before: int) -> list[LlmMessage]:
+    """Return the prompt and the report of a plan's steps as what the user said, after the rest."""
+    prompt, report = said[before], said[-1]
+    return [*said[:before], LlmMessage("user", (*prompt.content, *report.content))]
+
+
 def _without_turns(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
     start, end = start_of(log, run_id), end_of(log, run_id)
     output = None if end is None else full(log, end.event.body["output"])
-    before = messages_of(log, start.get("continues"))
+    before = _before(log, run_id)
     if output is None:
         return before
     text = output if isinstance(output, str) else canonical_text(output)

@@ -13,8 +13,8 @@ from clawhive_core.runs.agents import AGENTS
 STUB = "stub"
 
 
-def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
-    """Return what an agent's model is offered: what its list has, but the stub's tools.
+def offered(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
+    """Return what an agent's model is offered: what each of its lists has, but the stub's tools.
 
     An agent that says nothing of when to delegate to it is not offered either.
     """
@@ -23,7 +23,10 @@ def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, 
         for tool in catalog
         if tool.meta.provider_id != STUB
         and (tool.meta.description or tool.meta.provider_id != AGENTS)
-        and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
+        and (
+            tool.meta.provider_id == CORE
+            or all(each is None or each.has(tool.meta) for each in lists)
+        )
     )
 
 

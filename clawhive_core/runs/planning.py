@@ -108,6 +108,11 @@ class Planning:
             "\n\n".join(text for text in told if text),
         )
 
+    def before(self) -> tuple[LlmMessage, ...]:
+        """Return the conversation up to the report: the prompt, and what was planned for it."""
+        asked = LlmMessage.text("user", self.task.prompt or "")
+        return (*self.request.before, asked, *as_said(self.plans))
+
     def _names_a_turn(self, plan: Plan) -> bool:
         """Whether a step has the name of a turn of the loop, which may answer the prompt."""
         return self.task.prompt is not None and any(is_turn(f"/{each.name}") for each in plan.steps)
@@ -137,8 +142,7 @@ def report(runner: PlanRunner) -> str:
 
 
 def _row(step: PlannedStep, result: StepResult) -> str:
-    facts: dict[str, Any] = {"step": step.name, "tool": step.tool, "input": step.input}
-    facts["status"] = result.status
+    facts: dict[str, Any] = {"step": step.name, "tool": step.tool, "status": result.status}
     if result.error is not None:
         facts["error"] = {key: result.error.get(key) for key in ("code", "message")}
     text = result.output if isinstance(result.output, str) else canonical_text(result.output)
