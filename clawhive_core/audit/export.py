@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -37,7 +39,7 @@ def lines(
     Args:
         log: The log; what is appended meanwhile is left out.
         form: The form.
-        wanted: Of which run, since when, until when.
+        wanted: Of which run or trace, since when, until when.
         bodies: Whether to put the values in place of references to bodies.
 
     Raises:
@@ -86,8 +88,23 @@ def _rows(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dic
 
 def _activities(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
     del load  # OCSF has no place for bodies
+
+    @lru_cache(maxsize=1024)
+    def parent(run_id: str | None) -> str | None:
+        return _parent(log, run_id)
+
     for event in oldest_first(log, wanted):
-        yield api_activity(event, _intent(log, event))
+        yield api_activity(event, _intent(log, event), parent(event.event.run_id))
+
+
+def _parent(log: EventLog, run_id: str | None) -> str | None:
+    """Return the run that started a run, which each of its events is exported with."""
+    sql = (
+        "SELECT json_extract(body, '$.parent_run_id') FROM events"
+        " WHERE run_id = ? AND kind = 'run.start'"
+    )
+    rows = [] if run_id is None else log.read(sql, (run_id,))
+    return None if not rows or rows[0][0] is None else str(rows[0][0])
 
 
 def _intent(log: EventLog, event: StoredEvent) -> StoredEvent | None:
@@ -103,9 +120,7 @@ def _intent(log: EventLog, event: StoredEvent) -> StoredEvent | None:
 
 
 def _traces(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
-    begun = EventFilter(
-        run_id=wanted.run_id, kind="run.start", since=wanted.since, until=wanted.until
-    )
+    begun = replace(wanted, kind="run.start")
     for start in oldest_first(log, begun):
         waiting: list[Span] = []
         fold = SpanFold(load)

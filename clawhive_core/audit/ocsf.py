@@ -43,12 +43,15 @@ _POLICY = (
 )
 
 
-def api_activity(stored: StoredEvent, intent: StoredEvent | None = None) -> dict[str, Any]:
+def api_activity(
+    stored: StoredEvent, intent: StoredEvent | None = None, parent_run_id: str | None = None
+) -> dict[str, Any]:
     """Return an event as one of OCSF.
 
     Args:
         stored: The event.
         intent: The start of the call that `stored` ends: its facts of policy count for both.
+        parent_run_id: The run that started its run.
     """
     event = stored.event
     body = {**({} if intent is None else _facts(intent.event)), **_facts(event)}
@@ -73,7 +76,7 @@ def api_activity(stored: StoredEvent, intent: StoredEvent | None = None) -> dict
         "actor": {"user": {"name": str(event.principal or "clawhive"), "uid": event.principal}},
         "api": _api(event, problem),
         "src_endpoint": {"name": "clawhive", "type": "Other", "type_id": _OTHER},
-        "unmapped": {"clawhive": {"kind": event.kind, **_ids(event), **body}},
+        "unmapped": {"clawhive": {"kind": event.kind, **_ids(event, parent_run_id), **body}},
     }
 
 
@@ -81,9 +84,10 @@ def _facts(event: Event) -> dict[str, Any]:
     return {name: event.body[name] for name in _POLICY if event.body.get(name) is not None}
 
 
-def _ids(event: Event) -> dict[str, Any]:
-    names = ("run_id", "task_id", "step_id", "invocation_id", "conversation_id")
+def _ids(event: Event, parent_run_id: str | None) -> dict[str, Any]:
+    names = ("trace_id", "run_id", "task_id", "step_id", "invocation_id", "conversation_id")
     found = {name: getattr(event, name) for name in names}
+    found["parent_run_id"] = parent_run_id
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -27,6 +27,8 @@ class EventFilter:
     trace_id: str | None = None
     task_id: str | None = None
     step_id: str | None = None
+    parent_run_id: str | None = None
+    """The run that started those whose events are wanted."""
     tool: str | None = None
     principal: str | None = None
     kind: str | None = None
@@ -44,6 +46,10 @@ class EventFilter:
 
 _CONDITIONS: Mapping[str, str] = {
     **{name: f"{name} = :{name}" for name in (*_IDS, "tool", "principal", "status")},
+    "parent_run_id": (
+        "run_id IN (SELECT run_id FROM events WHERE kind = 'run.start'"
+        " AND json_extract(body, '$.parent_run_id') = :parent_run_id)"
+    ),
     "kind": "(kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')",
     "decision": "json_extract(body, '$.decision') = :decision",
     "since": "ts >= :since",
@@ -88,7 +94,8 @@ def find_ids(log: EventLog, given: Mapping[str, str | None]) -> dict[str, str | 
     Args:
         log: The log.
         given: What was written, by column: `run_id`, `trace_id`, `task_id`, `step_id`. A step
-            may be written without its run where `run_id` is given too.
+            may be written without its run where `run_id` is given too. A `parent_run_id` is the
+            id of a run.
 
     Raises:
         UnknownId: One names nothing, or several things.
@@ -99,6 +106,8 @@ def find_ids(log: EventLog, given: Mapping[str, str | None]) -> dict[str, str | 
         if text is not None and column == "step_id" and found.get("run_id"):
             text = _in_run(text, str(found["run_id"]))
         found[column] = None if text is None else _whole(log, column, text, found.get("run_id"))
+    if (parent := given.get("parent_run_id")) is not None:
+        found["parent_run_id"] = _whole(log, "run_id", parent, None)
     return found
 
 

@@ -149,7 +149,7 @@ class SpanFold:
     def _begun(self, stored: StoredEvent) -> _Open:
         """Open a call's span; one that waited for a person begins when it is made."""
         key = str(stored.event.invocation_id)
-        call = _call(stored)
+        call = _call(stored, self._runs[str(stored.event.run_id)])
         waited = self._calls.get(key)
         if waited is not None:
             approval = {k: v for k, v in waited.attributes.items() if "approval" in k}
@@ -179,7 +179,9 @@ class SpanFold:
     def _requested(self, stored: StoredEvent) -> tuple[Span, ...]:
         parent = self._caller(stored)
         key = (stored.event.run_id, stored.event.step_id)
-        self._requests.setdefault(key, []).append(_request(stored, parent))
+        self._requests.setdefault(key, []).append(
+            _request(stored, parent, self._runs[str(stored.event.run_id)])
+        )
         return ()
 
     def _caller(self, stored: StoredEvent) -> str:
@@ -229,7 +231,7 @@ def _run(stored: StoredEvent) -> _Open:
     began = event.kind == "run.start"
     principal = str(event.principal)
     name = principal.partition(":")[2] or principal
-    parent = body.get("parent_run_id") if began else None
+    parent = body.get("parent_run_id")
     facts = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.id": principal,
@@ -240,6 +242,7 @@ def _run(stored: StoredEvent) -> _Open:
         "clawhive.task.id": event.task_id,
         "clawhive.task.type": body["task"]["task_type"] if began else None,
         "clawhive.trace.id": event.trace_id,
+        "clawhive.parent_run.id": parent,
     }
     return _Open(
         stored,
@@ -250,7 +253,7 @@ def _run(stored: StoredEvent) -> _Open:
     )
 
 
-def _call(stored: StoredEvent) -> _Open:
+def _call(stored: StoredEvent, run: _Open) -> _Open:
     event, body = stored.event, stored.event.body
     parent = body["parent_invocation_id"]
     granted = [each["capability"] for each in body["granted_capabilities"]]
@@ -274,6 +277,7 @@ def _call(stored: StoredEvent) -> _Open:
         "clawhive.approval.required": body["approval_required"],
         "clawhive.approval.result": body["approval_result"],
         "clawhive.status": event.status,
+        **_of_run(run),
     }
     return _Open(
         stored,
@@ -284,7 +288,7 @@ def _call(stored: StoredEvent) -> _Open:
     )
 
 
-def _request(stored: StoredEvent, parent: str) -> _Open:
+def _request(stored: StoredEvent, parent: str, run: _Open) -> _Open:
     event, body = stored.event, stored.event.body
     provider, model = _model(str(body["model"]))
     facts = {
@@ -295,6 +299,7 @@ def _request(stored: StoredEvent, parent: str) -> _Open:
         "gen_ai.conversation.id": event.conversation_id,
         "clawhive.run.id": event.run_id,
         "clawhive.step.id": event.step_id,
+        **_of_run(run),
     }
     span_id = _span_id("model", stored.seq)
     return _Open(stored, span_id, parent, f"chat {model}", "client", _known(facts))
@@ -323,6 +328,12 @@ def _usage(usage: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _of_run(run: _Open) -> dict[str, Any]:
+    """Return what each span within a run tells of where the run belongs."""
+    names = ("clawhive.trace.id", "clawhive.parent_run.id")
+    return {name: run.attributes[name] for name in names if name in run.attributes}
 
 
 def _closed(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+_IDS = ("run", "trace", "parent_run", "task", "step")
+
 
 @click.group(epilog="Example: clawhive audit verify")
 def command() -> None:
@@ -61,6 +63,7 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
 @command.command(epilog="Example: clawhive audit query --run last --decision deny")
 @click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
 @click.option("--trace", metavar="TRACE", help="Of this trace, written likewise.")
+@click.option("--parent-run", metavar="RUN", help="Of the sub-agents that this run started.")
 @click.option("--task", metavar="TASK", help="Of this task, written likewise.")
 @click.option("--step", metavar="STEP", help="Of this step; with --run, without the run's id.")
 @click.option("--tool", metavar="TOOL", help="Of this tool, by its whole name.")
@@ -83,7 +86,7 @@ def query(settings: Settings, *, limit: int, as_json: bool, jsonl: bool, **wante
 
     found, given = Found((), truncated=False), _storable(wanted)
     moments = _moments(given)
-    if settings.has_log() or any(given[name] for name in ("run", "trace", "task", "step")):
+    if settings.has_log() or any(given[name] for name in _IDS):
         log = settings.log()
         try:
             found = find(log, _filter(log, given, moments), limit)
@@ -194,6 +197,7 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
     help="Events as they are; spans in OTLP/JSON; or events of OCSF.",
 )
 @click.option("--run", metavar="RUN", help="Of this run: an id, a part of its start, or `last`.")
+@click.option("--trace", metavar="TRACE", help="Of this trace: a run with its sub-agents.")
 @click.option("--since", metavar="TIME", help="From then on: a time, a day, or 2h ago.")
 @click.option("--until", metavar="TIME", help="Before then.")
 @click.option("--bodies", is_flag=True, help="With the values that are kept outside the rows.")
@@ -215,8 +219,8 @@ def export(
     moments = _moments(given)
     log = settings.log()
     try:
-        run_id = find_ids(log, {"run_id": given["run"]})["run_id"]
-        content = lines(log, form, EventFilter(run_id=run_id, **moments), bodies=bodies)
+        ids = find_ids(log, {"run_id": given["run"], "trace_id": given["trace"]})
+        content = lines(log, form, EventFilter(**ids, **moments), bodies=bodies)
         if output is None:
             for each in content:
                 click.echo(each)
@@ -315,6 +319,6 @@ def _filter(
 ) -> EventFilter:
     from clawhive_core.audit.query import EventFilter, find_ids
 
-    ids = find_ids(log, {f"{name}_id": given[name] for name in ("run", "trace", "task", "step")})
+    ids = find_ids(log, {f"{name}_id": given[name] for name in _IDS})
     rest = ("tool", "decision", "principal", "kind", "status", "text")
     return EventFilter(**ids, **moments, **{name: given[name] for name in rest})

@@ -267,6 +267,7 @@ def export(settings: Settings, run: str, out: str | None) -> None:
 def _print(run: Mapping[str, Any]) -> None:
     click.echo(f"run      {run['run_id']}  {run['status']}")
     click.echo(f"task     {run['title']}")
+    click.echo(f"trace    {run['trace_id']}")
     if run["parent_run_id"] is not None:
         click.echo(f"parent   {run['parent_run_id']}")
     click.echo(f"started  {run['started_at']}   ended  {run['ended_at'] or '-'}")

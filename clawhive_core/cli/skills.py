@@ -197,6 +197,8 @@ def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:
 
 
 def _shown(entry: Entry) -> dict[str, Any]:
+    from clawhive_core.execution.handlers import reach_of
+
     skill = entry.skill
     return {
         "schema": "skill/1",
@@ -218,12 +220,15 @@ def _shown(entry: Entry) -> dict[str, Any]:
             key: list(getattr(skill.requires, key))
             for key in ("tools", "bins", "env", "os", "python")
         },
+        "works_with": sorted(reach_of(skill).tools),
         "findings": [finding.to_dict() for finding in entry.findings],
         "body": _body(skill),
     }
 
 
 def _facts(skill: Skill) -> list[tuple[str, str]]:
+    from clawhive_core.execution.handlers import reach_of
+
     imports = [f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools]
     requires = skill.requires
     facts = (
@@ -233,6 +238,7 @@ def _facts(skill: Skill) -> list[tuple[str, str]]:
         ("tasks", [f"{skill.id}.{name}" for name in skill.tasks]),
         ("exports", skill.exports.names()),
         ("imports", imports),
+        ("works with", tuple(reach_of(skill).tools)),
         ("requires", (*requires.tools, *requires.bins, *requires.env, *requires.os)),
         ("permissions", skill.permissions),
     )

@@ -142,6 +142,15 @@ _AGENTS = (
         tighter="subset",
     ),
     Setting(
+        "agents.NAME.tools",
+        "texts",
+        None,
+        "The only tools its model is offered before a skill that requires others is active; unset: "
+        "all it sees.",
+        project="tighten",
+        tighter="subset",
+    ),
+    Setting(
         "agents.NAME.sub_agent.allowed_tools",
         "texts",
         None,

@@ -22,9 +22,11 @@ REFUSALS: tuple[Explanation, ...] = (
     Explanation(
         "tool_not_enabled",
         "The tool must be enabled first",
-        "In search mode a conversation starts with few tools, and the others are enabled by name "
-        "for some turns. This one is not enabled, or its turns are over.",
-        'Call `tool_enable {"names": [NAME]}`, or `clawhive tools enable NAME`.',
+        "The agent begins with the tools of `agents.NAME.tools`; others come with the skills that "
+        "require them, once their text is opened. In search mode tools are enabled by name for "
+        "some turns. This one is not enabled, or its turns are over.",
+        "Open one of the skills that the refusal names, or add the tool to `agents.NAME.tools`; in "
+        'search mode call `tool_enable {"names": [NAME]}`, or `clawhive tools enable NAME`.',
     ),
     Explanation(
         "tool_not_imported",

@@ -9,6 +9,7 @@ RUN_START = "run.start"
 RUN_STATUS = "run.status"
 RUN_END = "run.end"
 PLAN_MADE = "plan.made"
+TOOLS_ENABLED = "tools.enabled"
 STEP_END = "step.end"
 INVOCATION_START = "invocation.start"
 INVOCATION_END = "invocation.end"
@@ -96,6 +97,8 @@ _KINDS = (
             "persona": "what its system prompt began with (blob); only where its agent has one",
             "parent_step_id": "the step that spawned it; only where one did",
             "delegates": "the agents that rules start with it; only where there are any",
+            "skills": "the skills active, what each skill would bring, whether nothing else may be"
+            " called (blob); only where there is any of it",
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),
@@ -113,6 +116,16 @@ _KINDS = (
         },
     ),
     Kind(PLAN_MADE, 1, "a planner answered", {"plan": "planner, steps, output"}),
+    Kind(
+        TOOLS_ENABLED,
+        1,
+        "a model opened a skill, whose tools it is offered from now on",
+        {
+            "skill": "the skill's id",
+            "tools": "the names of the tools that it brought",
+            "left_out": "[name, why] of the other tools that it requires and are not offered",
+        },
+    ),
     Kind(
         STEP_END,
         1,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -16,6 +16,7 @@ from clawhive_core.capabilities import (
     Capability,
     below,
     concrete,
+    contains,
     parse,
     path_capability,
     url_capability,
@@ -64,6 +65,30 @@ def requested(
             for capability in _capabilities(meta, argument, text, input, variables):
                 found[capability.text] = None
     return tuple(found) or (f"tool.call:{meta.name}",)
+
+
+def is_shut(meta: ToolMeta, denies: Sequence[Capability], variables: Mapping[str, str]) -> bool:
+    """Whether denies cover whatever a call of a tool could need, so that none could be allowed.
+
+    Args:
+        meta: The tool.
+        denies: The denies.
+        variables: The absolute paths that effects may name.
+
+    Raises:
+        CapabilityError: The tool declares an effect that cannot be used.
+    """
+    always: list[bool] = []
+    named: list[bool] = []
+    for argument, effect in meta.effects.items():
+        for text in (effect,) if isinstance(effect, str) else effect:
+            template = None if argument == "" else _read(text)
+            widest = text if template is None else f"{template.verb}:**"
+            is_denied = any(contains(deny, parse(widest, variables)) for deny in denies)
+            (named if argument else always).append(is_denied)
+    if not meta.effects:
+        always.append(any(contains(deny, parse(f"tool.call:{meta.name}")) for deny in denies))
+    return any(always) or (bool(named) and all(named) and not always)
 
 
 def _capabilities(

@@ -39,6 +39,7 @@ from clawhive_core.execution.refusals import (
     not_found,
     not_imported,
     refuse,
+    require_enabled,
 )
 from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
@@ -134,6 +135,7 @@ class Executor:
             tools = catalog.current.tools.items()
             seen = [name for name, each in tools if pending.scope.sees(each.meta)]
             raise not_found(call.name, seen)
+        require_enabled(pending.tool.meta.name, pending.scope.enabled)
         if call.catalog_revision in {None, catalog.current.revision}:
             return
         offered = catalog.contract_at(str(call.catalog_revision), pending.tool.meta.name)

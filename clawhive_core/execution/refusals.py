@@ -8,6 +8,7 @@ from typing import Any
 
 from clawhive_core.errors import RunError
 from clawhive_core.execution.pending import PendingCall
+from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.refusal import Refusal
 
 
@@ -35,6 +36,20 @@ def not_found(name: str, names: Iterable[str]) -> Refused:
         f"there is no tool `{name}`{hint}",
         {"action": "search", "command": "clawhive tools list", "suggestions": close},
     )
+
+
+def require_enabled(name: str, enabled: Enabled | None) -> None:
+    """Refuse a tool that the model which asks was not offered, where it begins with a list.
+
+    Raises:
+        Refused: `tool_not_enabled`, with the skills that bring it.
+    """
+    if enabled is None or name in enabled.names:
+        return
+    skills = enabled.skills.get(name, [])
+    how = f"open one of these skills first: {', '.join(skills)}" if skills else "no skill brings it"
+    next_step = {"action": "open_skill", "skills": skills} if skills else {"action": "ask_user"}
+    raise refuse("tool_not_enabled", f"`{name}` is not enabled for this agent: {how}", next_step)
 
 
 def not_imported(pending: PendingCall, skill_id: str) -> Refused:

@@ -81,6 +81,16 @@ class Reach:
         )
 
 
+@dataclass(slots=True)
+class Enabled:
+    """The tools that a model may call by now, where it begins with a list of them."""
+
+    names: set[str]
+    """Canonical names; they grow as skills become active."""
+    skills: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
+    """By tool, the skills that bring it when their text is opened."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunScope:
     """What every call of one run shares."""
@@ -155,6 +165,8 @@ class CallScope:
     """What the skill whose own call it is reads on from; None where no skill makes it."""
     planned: str = ""
     """The planned step, whose items and nested calls share its grants; else a call is a step."""
+    enabled: Enabled | None = None
+    """What the model that makes the call may call; None for everything that its agent sees."""
 
     @property
     def invocation_id(self) -> str:
@@ -189,6 +201,7 @@ class CallScope:
             parent_invocation_id=self.invocation_id,
             deadline=deadline,
             approved=None,
+            enabled=None,
         )
 
 

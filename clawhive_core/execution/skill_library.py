@@ -73,6 +73,10 @@ class SkillLibrary:
             return self
         return replace(self, skills=lambda: self.skills().only(ids))
 
+    def has(self, name: str) -> bool:
+        """Whether a skill is loaded and a model may read its text."""
+        return any(each.id == name and self.may_read(each) for each in self.skills().loaded)
+
     def may_read(self, skill: Skill) -> bool:
         """Whether somebody vouches for the files of a skill, as they were when it was loaded."""
         return skill.trusted or self._is_users(skill)

@@ -80,8 +80,8 @@ def _anew(
         agent = recorded.principal.name if recorded.principal.kind == "agent" else None
         planner = chosen.planner or recorded.planner
         chosen = replace(chosen, model=chosen.model or recorded.model, agent=agent, planner=planner)
-        request = parts.requests.prompt(task.prompt, chosen)
-        request = replace(request, before=recorded.before, continues=recorded.continues)
+        chosen = replace(chosen, skills=chosen.skills or recorded.skills.active)
+        request = parts.requests.prompt(task.prompt, chosen, recorded.continues)
     title = f"replay ({mode}) of {recorded.title}"
     return replace(request, title=title, replays={"run_id": record.run_id, "mode": mode})
 

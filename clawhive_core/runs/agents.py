@@ -35,6 +35,8 @@ class Agent:
     when: tuple[str, ...] = ()
     """Task types or words that start it as a sub-agent."""
     max_depth: int = MAX_DEPTH
+    tools: tuple[str, ...] | None = None
+    """What its model is offered from the start, within its `allow`; None for all of that."""
 
     @property
     def principal(self) -> Principal:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
+from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.messages import LlmMessage, block_from_json
+from clawhive_core.runs.lineage import end_of, start_of
+
+_TURN = re.compile(r"[^/]*/r[0-9]+")
+"""The step of a turn of the loop; planners and compactions ask models in steps of other names."""
 
 
 def said_before(
@@ -35,25 +41,61 @@ def said_before(
 def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
     """Return what a run's loop and its model said, the model's last answer included.
 
+    What a planner, a compaction or a tool asked a model is no part of it. A run that came to its
+    output without a turn said its prompt and that output.
+
     Raises:
         ClawHiveError: Bodies of the run were pruned.
     """
     if run_id is None:
         return ()
-    messages: list[LlmMessage] = []
-    last = None
+    sent: list[LlmMessage] = []
+    said: list[LlmMessage] = []
+    last, is_planned = None, False
     for stored in log.events(run_id=run_id):
         event = stored.event
         if is_nested(event.step_id):
             continue
         if event.kind == "model.start":
+            # All of them: each records what is new since the one before, whoever made that.
             new = [message_from_json(each) for each in full(log, event.body["new"])]
-            messages = [*messages[: event.body["history"]["count"] - len(new)], *new]
-        elif event.kind == "model.end" and event.status == "succeeded":
+            sent = [*sent[: event.body["history"]["count"] - len(new)], *new]
+            said = sent if is_turn(event.step_id) else said
+        elif event.kind == "model.end" and event.status == "succeeded" and is_turn(event.step_id):
             last = stored
-    if last is not None:
-        messages.append(LlmMessage("assistant", answer_of(log, last).content))
-    return tuple(messages)
+        elif event.kind == "plan.made":
+            is_planned = True
+    if last is None:
+        return _without_turns(log, run_id)
+    if is_planned:
+        said = _without_plans(said, len(_before(log, run_id)))
+    return (*said, LlmMessage("assistant", answer_of(log, last).content))
+
+
+def is_turn(step_id: str | None) -> bool:
+    """Whether a step is a turn of a run's loop."""
+    return step_id is not None and _TURN.fullmatch(step_id) is not None
+
+
+def _before(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
+    return messages_of(log, start_of(log, run_id).get("continues"))
+
+
+def _without_plans(said: Sequence[LlmMessage], before: int) -> list[LlmMessage]:
+    """Return the prompt and the report of a plan's steps as what the user said, after the rest."""
+    prompt, report = said[before], said[-1]
+    return [*said[:before], LlmMessage("user", (*prompt.content, *report.content))]
+
+
+def _without_turns(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
+    start, end = start_of(log, run_id), end_of(log, run_id)
+    output = None if end is None else full(log, end.event.body["output"])
+    before = _before(log, run_id)
+    if output is None:
+        return before
+    text = output if isinstance(output, str) else canonical_text(output)
+    asked = LlmMessage.text("user", start["task"]["prompt"] or "")
+    return (*before, asked, LlmMessage.text("assistant", text))
 
 
 def message_from_json(value: Mapping[str, Any]) -> LlmMessage:

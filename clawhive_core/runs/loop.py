@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from clawhive_core.errors import NeedHumanApproval, RunError
+from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text, preview
@@ -16,6 +17,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.compaction import Compaction
+from clawhive_core.runs.enabling import Offering, SkillTools
 from clawhive_core.runs.journal import Journal, end_step, run_event
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.repetition import Repetition
@@ -60,6 +62,8 @@ class LoopSettings:
     """The longest answer."""
     before: tuple[LlmMessage, ...] = ()
     """What was said in the conversation before this prompt."""
+    skills: SkillTools = field(default_factory=SkillTools)
+    """What skills bring when they become active."""
 
     @property
     def whole_system(self) -> str:
@@ -80,8 +84,12 @@ class Loop:
     settings: LoopSettings
     compaction: Compaction | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    _offering: Offering = field(init=False)
     _refused_turns: int = 0
     """The turns in a row, up to now, of which every call was refused."""
+
+    def __post_init__(self) -> None:
+        self._offering = Offering.of(self.settings.tools, self.settings.skills)
 
     async def answer(self, prompt: str) -> str:
         """Return the model's final text.
@@ -138,11 +146,23 @@ class Loop:
             self.settings.model,
             tuple(messages),
             system=self.settings.whole_system,
-            tools=self.settings.tools,
+            tools=self._offering.tools,
             max_tokens=self.settings.max_tokens,
             cache_hints={"key": self.run.conversation_id},
         )
         return await self.models.complete(request, self._scope(turn, None, 0))
+
+    def _opened(self, call: ToolCall, result: ToolResult, step_id: str) -> ToolResult:
+        """Take a result; one that opened a skill tells what is offered with it from now on."""
+        opened = self._offering.opens(call, result)
+        if opened is None:
+            return result
+        name, brought = opened
+        self._offering.take(brought)
+        body = {"skill": name, **brought.to_dict(), "tools": [each.name for each in brought.tools]}
+        columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
+        self.journal.post(run_event(self.run, self.principal, TOOLS_ENABLED, body, **columns))
+        return replace(result, output=f"{result.output}\n{brought.note}")
 
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
@@ -176,7 +196,10 @@ class Loop:
         self.artifacts.extend(each for result in answered for each in result.artifacts)
         if waiting:
             raise waiting[0]
-        return answered
+        return [
+            self._opened(call, result, f"{self.run.run_id}/r{turn}.{index}")
+            for index, (call, result) in enumerate(zip(calls, answered, strict=True))
+        ]
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
         """End the step of the answer; an empty one is an answer too."""
@@ -199,7 +222,11 @@ class Loop:
     def _scope(self, turn: int, index: int | None, ordinal: int) -> CallScope:
         suffix = "" if index is None else f".{index}"
         return CallScope(
-            self.run, self.principal, f"{self.run.run_id}/r{turn}{suffix}", ordinal=ordinal
+            self.run,
+            self.principal,
+            f"{self.run.run_id}/r{turn}{suffix}",
+            ordinal=ordinal,
+            enabled=self._offering.enabled,
         )
 
 

@@ -13,12 +13,12 @@ from clawhive_core.runs.agents import AGENTS
 
 STUB = "stub"
 
-Lists = dict[AllowList | None, tuple[ToolDef, ...]]
-"""An agent's list, None for every tool, to what its model is offered."""
+Lists = dict[tuple[AllowList | None, ...], tuple[ToolDef, ...]]
+"""An agent's lists, None for every tool, to what its model is offered."""
 
 
-def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, ...]:
-    """Return what an agent's model is offered: what its list has, but the stub's tools.
+def offered(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
+    """Return what an agent's model is offered: what each of its lists has, but the stub's tools.
 
     An agent that says nothing of when to delegate to it is not offered either.
     """
@@ -27,13 +27,16 @@ def offered(catalog: Catalog, allow: AllowList | None = None) -> tuple[ToolDef, 
         for tool in catalog
         if tool.meta.provider_id != STUB
         and (tool.meta.description or tool.meta.provider_id != AGENTS)
-        and (allow is None or tool.meta.provider_id == CORE or allow.has(tool.meta))
+        and (
+            tool.meta.provider_id == CORE
+            or all(each is None or each.has(tool.meta) for each in lists)
+        )
     )
 
 
 @dataclass(slots=True)
 class Offers:
-    """What models are offered, made once for each revision of the catalog and each agent's list.
+    """What models are offered, made once for each revision of the catalog and each agent's lists.
 
     What is derived from a list of tools (its encoding for the log, its names on the wire) is kept
     by the list's identity, and so is made once too.
@@ -42,12 +45,12 @@ class Offers:
     _catalog: Catalog | None = None
     _lists: Lists = field(default_factory=Lists)
 
-    def of(self, catalog: Catalog, allow: AllowList | None) -> tuple[ToolDef, ...]:
-        """Return what `offered` does, the same object for the same revision and list."""
+    def of(self, catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
+        """Return what `offered` does, the same object for the same revision and lists."""
         if catalog is not self._catalog:
             self._catalog, self._lists = catalog, {}
-        if (known := self._lists.get(allow)) is None:
-            known = self._lists[allow] = offered(catalog, allow)
+        if (known := self._lists.get(lists)) is None:
+            known = self._lists[lists] = offered(catalog, *lists)
         return known
 
 

@@ -27,6 +27,7 @@ from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults, Compaction
 from clawhive_core.runs.delegation import DelegatePlanner, Delegation
 from clawhive_core.runs.elevation import Declared
+from clawhive_core.runs.enabling import SkillTools
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
@@ -81,6 +82,8 @@ class RunRequest:
     """The step of the parent that started it."""
     delegates: tuple[str, ...] = ()
     """The agents that rules start with it."""
+    skills: SkillTools = field(default_factory=SkillTools)
+    """What skills have to do with its tools."""
     most_agents: int = 0
     """How many sub-agents its task may start in all, where it is one."""
 
@@ -106,6 +109,8 @@ class RunRequest:
             facts["parent_step_id"] = self.parent_step_id
         if self.delegates:
             facts["delegates"] = list(self.delegates)
+        if self.skills != SkillTools():
+            facts["skills"] = Blob(self.skills.to_dict())
         return facts
 
     @property
@@ -275,6 +280,7 @@ class Orchestrator:
             polling=request.polling,
             max_tokens=request.max_tokens,
             before=request.before,
+            skills=request.skills,
         )
         loop = Loop(
             self.door,

@@ -12,6 +12,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.runs.conversation import is_turn
 from clawhive_core.runs.journal import Journal, run_event
 from clawhive_core.runs.steps import PlanRunner, StepResult, check_plan
 
@@ -81,7 +82,7 @@ class Planning:
             None if request.task_type is None else request.declared,
             grounds=request.grounds,
             results=dict(self._results),
-            prefix=f"p{number}." if number else "",
+            prefix=f"p{number}." if number or self._names_a_turn(plan) else "",
         )
         await runner.execute()
         return runner
@@ -111,6 +112,10 @@ class Planning:
         """Return the conversation up to the report: the prompt, and what was planned for it."""
         asked = LlmMessage.text("user", self.task.prompt or "")
         return (*self.request.before, asked, *as_said(self.plans))
+
+    def _names_a_turn(self, plan: Plan) -> bool:
+        """Whether a step has the name of a turn of the loop, which may answer the prompt."""
+        return self.task.prompt is not None and any(is_turn(f"/{each.name}") for each in plan.steps)
 
     def _made(self, plan: Plan) -> Event:
         run, principal = self.request.scope, self.request.principal

@@ -23,7 +23,9 @@ from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.runs.journal import ENDED
 from clawhive_core.runs.models import Models
 
-COMPARED = frozenset({"plan.made", "step.end", "model.start", "model.end", "run.end"})
+COMPARED = frozenset(
+    {"plan.made", "step.end", "model.start", "model.end", "tools.enabled", "run.end"}
+)
 """The events that a replay must repeat exactly; a call's rows are compared where it is answered."""
 
 

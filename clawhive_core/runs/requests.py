@@ -36,13 +36,14 @@ from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import messages_of, said_before
 from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.elevation import Declared, stated_by
+from clawhive_core.runs.enabling import SkillTools, active_before
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
-from clawhive_core.runs.offered import Offers, polling
+from clawhive_core.runs.offered import Offers
 from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
-from clawhive_core.runs.skill_prompt import skill_prompt
+from clawhive_core.runs.shelf import Shelf
 from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
@@ -65,8 +66,8 @@ class RequestMaker:
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""
     offers: Offers = field(default_factory=Offers)
 
-    def prompt(self, text: str, options: RunOptions) -> RunRequest:
-        """Return the request of a prompt.
+    def prompt(self, text: str, options: RunOptions, continues: str | None = None) -> RunRequest:
+        """Return the request of a prompt, after what was said up to the end of a run.
 
         Raises:
             UnknownModel: No model is named, by option or configuration.
@@ -74,7 +75,9 @@ class RequestMaker:
         """
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
-        continues, before = said_before(self.log, options.session)
+        allow, before = allow_list(self.config, principal), messages_of(self.log, continues)
+        if continues is None:
+            continues, before = said_before(self.log, options.session)
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
@@ -83,11 +86,16 @@ class RequestMaker:
             continues=continues,
             title=preview(text, 80),
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),
-            **self.answering(agent, allow_list(self.config, principal), options),
+            **self.answering(agent, allow, options, opened=active_before(self.log, continues)),
         )
 
     def answering(
-        self, agent: Agent, allow: AllowList | None, options: RunOptions, model: str | None = None
+        self,
+        agent: Agent,
+        allow: AllowList | None,
+        options: RunOptions,
+        model: str | None = None,
+        opened: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Return what an agent answers a prompt with, as fields of a request.
 
@@ -96,6 +104,7 @@ class RequestMaker:
             allow: The tools that it sees.
             options: What the user chose.
             model: What answers where neither the user nor the agent names a model.
+            opened: The skills that were active in the conversation before.
 
         Raises:
             UnknownModel: No model is named.
@@ -108,17 +117,17 @@ class RequestMaker:
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        tools = self.offers.of(self.catalog.current, allow) if agent.form == "full" else ()
-        names, library = (tool.name for tool in tools), self.library.only(agent.skills)
+        root = str(self.config.root)
+        denies, variables = self._expanded("policy.deny", root), self._variables(root)
+        library = self.library.only(agent.skills)
+        shelf = Shelf(self.catalog.current, self.offers, library, allow, denies, variables)
         return {
             "model": chosen,
-            "tools": tools,
-            "polling": polling(self.catalog.current, tools),
+            **shelf.offer(agent, options.skills, opened),
             "max_tokens": self.config.get("model.max_tokens"),
             "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
             "persona": agent.persona,
             "planner": options.planner or agent.planner or self.config.get("model.planner"),
-            "instructions": skill_prompt(library, options.skills, names) if tools else "",
         }
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
@@ -341,6 +350,7 @@ class RequestMaker:
             parent_step_id=body.get("parent_step_id"),
             delegates=tuple(body.get("delegates", ())),
             grounds=grounds,
+            skills=SkillTools.from_dict(record.full(body.get("skills"))),
         )
 
     def _todays(self, name: str, run_id: str) -> tuple[Skill, TaskType]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from clawhive_core.execution.skill_library import SkillLibrary
+from clawhive_core.model.tools import ToolDef
+from clawhive_core.runs.enabling import SkillTools
 from clawhive_core.skills.skill import Skill
 
 MAX_LISTED = 100
@@ -29,27 +31,27 @@ _ACTIVE = """\
 The user chose these skills for this conversation. Do as they say where they apply."""
 
 
-def skill_prompt(library: SkillLibrary, active: Sequence[str], tools: Iterable[str]) -> str:
+def skill_prompt(library: SkillLibrary, skills: SkillTools, tools: Iterable[ToolDef]) -> str:
     """Return the part of the system prompt that is about skills; empty where there are none.
 
     Args:
         library: The skills.
-        active: Those whose body is told from the start.
-        tools: The names of the tools that the model is offered.
+        skills: Those whose body is told from the start, and what skills bring.
+        tools: The tools that the model is offered.
 
     Raises:
         UsageError: An active skill is unknown, not loaded, or its text is not trusted.
     """
-    offered = frozenset(tools)
-    chosen = dict.fromkeys(active)
+    offered = frozenset(tool.name for tool in tools)
+    chosen = dict.fromkeys(skills.active)
     listed = [each for each in library.skills().loaded if each.id not in chosen]
     parts = [_list(sorted(listed, key=lambda skill: skill.id), library)] if listed else []
     if chosen:
-        parts += [_ACTIVE, *(_active(library, name, offered) for name in chosen)]
+        parts += [_ACTIVE, *(_active(library, name, skills, offered) for name in chosen)]
     return "\n\n".join(parts)
 
 
-def _active(library: SkillLibrary, name: str, offered: frozenset[str]) -> str:
+def _active(library: SkillLibrary, name: str, skills: SkillTools, offered: frozenset[str]) -> str:
     page = library.open(name)
     required = library.skills().find(name).skill.requires.tools
     lines = [page.tagged]
@@ -57,6 +59,8 @@ def _active(library: SkillLibrary, name: str, offered: frozenset[str]) -> str:
         lines.append(f'It has files; skill_open {{"name": "{name}"}} lists them.')
     if usable := [f"`{tool}`" for tool in required if tool in offered]:
         lines.append(f"It works with the tools {', '.join(usable)}.")
+    if name in skills.brings and (missing := skills.brings[name].missing):
+        lines.append(missing)
     return "\n".join(lines)
 
 

@@ -16,6 +16,9 @@ from clawhive_core.runs.grounds import remember_call
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replay import Difference, Record, ReplayReport
 
+NOT_ENABLED = "tool_not_enabled"
+"""The refusal of what a model was not offered, which policy had no part in."""
+
 
 async def what_if(
     record: Record, request: RunRequest, catalog: Catalog, weigher: Weigher
@@ -33,7 +36,7 @@ async def what_if(
     for call in calls:
         before = _decided(call.first)
         now, why = await _decision(record, call, request, weigher)
-        if before != now:
+        if before not in {now, NOT_ENABLED}:
             event = call.first.event
             tool = str(event.tool or event.body["tool_call"]["name"])
             said = f"{now} ({why})" if why else now

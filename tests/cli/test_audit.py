@@ -117,6 +117,7 @@ def test_a_time_that_is_none_is_answered_with_how_to_write_one(clawhive, log, wo
 def test_a_query_without_a_log_finds_nothing_and_makes_none(clawhive):
     assert clawhive("audit", "query", "--json").json["events"] == []
     assert clawhive("audit", "query", "--run", "last").code == 2
+    assert clawhive("audit", "query", "--parent-run", "last").code == 2
     assert not (clawhive.root / ".clawhive").exists()
 
 
@@ -132,4 +133,7 @@ def test_the_log_is_exported_to_stdout_and_to_a_file(clawhive, log):
         assert all(key in json.loads(line) for line in lines)
     assert clawhive("audit", "export", "--until", "2020-01-01").out == ""
     assert clawhive("audit", "export", "--run", "none").code == 2
+    assert clawhive("audit", "export", "--trace", "none").code == 2
+    assert len(clawhive("audit", "export", "--trace", "last").out.splitlines()) < len(rows)
+    assert clawhive("audit", "query", "--parent-run", "last").out == ""
     assert clawhive("audit", "export", "--output", "none/out").code == 2

@@ -193,6 +193,7 @@ def test_a_section_holds_defaults_and_every_named_member(place):
             "planner": None,
             "skills": None,
             "allow": None,
+            "tools": None,
             "sub_agent": {"allowed_tools": None},
             "max_depth": 3,
             "budget": {"tokens": None, "cost": None, "seconds": None},

@@ -8,6 +8,7 @@ import pytest
 from clawhive_core import ToolResult
 from clawhive_core.errors import UsageError
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
+from clawhive_core.model.runs import Plan, PlannedStep
 from clawhive_core.runs.llm_planner import LlmPlanner
 from clawhive_core.testing import ScriptedModel, memory_hive
 
@@ -206,3 +207,56 @@ async def test_a_plan_goes_on_with_what_was_said_in_the_conversation_before(tool
         texts = [each.content[0].text for each in opening.model.requests[-1].messages]
         assert texts[-2:] == ["you asked who I am", "again?"]
         assert (await hive.replay("last")).ok
+
+
+def said(request):
+    return [(each.role, LlmResponse(each.content).text) for each in request.messages]
+
+
+@pytest.mark.promise("P-194")
+@pytest.mark.parametrize("bad", [(), ("no plan",)])
+async def test_what_a_planner_asked_is_no_part_of_the_conversation_that_goes_on(appending, bad):
+    planned = plan(step("r0", "test.keep", path="a"))
+    opening = house(appending, *bad, planned, "it is kept", "yes")
+    async with opening as hive:
+        await run(hive, "keep it", session="conv_1")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        assert (await hive.resume("last"))["output"] == "it is kept"
+        assert (await hive.replay("last")).ok
+        await hive.run("did you?", model="scripted:x", session="conv_1")
+        (first, report), (second, answer), (third, asked) = said(opening.model.requests[-1])
+        assert (first, second, third) == ("user", "assistant", "user")
+        assert report.startswith("keep it# What was done")
+        assert (answer, asked) == ("it is kept", "did you?")
+        assert (await hive.replay("last")).ok
+
+
+async def test_a_step_named_as_a_turn_is_shown_beside_the_answer(tools):
+    async with house(tools, plan(step("r0")), "done") as hive:
+        done = await run(hive)
+        shown = [(each["step_id"].partition("/")[2], each["action"]) for each in done["steps"]]
+        assert shown == [("p0.r0", "tool_call"), ("r0", "respond")]
+
+
+async def test_an_output_that_no_turn_said_is_what_the_conversation_goes_on_with(tools):
+    class Direct:
+        name = "direct"
+        replans = False
+
+        async def plan(self, task, ctx):
+            steps = (PlannedStep("echo", "test.echo", {"n": 1}),)
+            return Plan(self.name, steps, "${steps.echo.output}")
+
+    opening = house(tools, "I echoed it", "again")
+    async with opening as hive:
+        hive._orchestrator.planners["direct"] = Direct()
+        for planner in ("react", "direct", "react"):
+            await hive.run(f"{planner}?", model="scripted:x", session="conv_1", planner=planner)
+        assert (await hive.replay("last")).ok
+        assert said(opening.model.requests[-1]) == [
+            ("user", "react?"),
+            ("assistant", "I echoed it"),
+            ("user", "direct?"),
+            ("assistant", '{"n":1}'),
+            ("user", "react?"),
+        ]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import ModelError
 from clawhive_core.model.failures import model_failure
-from clawhive_core.model.messages import LlmMessage, LlmResponse, ProviderBlock, TextBlock, Usage
+from clawhive_core.model.messages import (
+    LlmMessage,
+    LlmRequest,
+    LlmResponse,
+    ProviderBlock,
+    TextBlock,
+    Usage,
+)
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.compaction import ClearOldResults
@@ -305,6 +314,50 @@ async def test_a_long_conversation_loses_old_results_and_the_run_repeats(tools):
         assert sent[0].startswith("[cleared: 5000 characters")
         assert sent[-1] == "x" * 5000
         assert (await hive.replay("last")).ok
+
+
+class Summing:
+    """Asks a model for a summary of all that was said, and perhaps goes on with that."""
+
+    def __init__(self, *, shortens):
+        self.shortens = shortens
+
+    async def compact(self, messages, usage, complete):
+        del usage
+        asked = LlmMessage.text("user", "Sum up.")
+        request = LlmRequest(MODEL, (*messages, asked))
+        summary = (await complete(request)).text
+        await complete(replace(request, messages=tuple(messages)))
+        short = [messages[0], LlmMessage.text("assistant", summary), *messages[-2:]]
+        return short if self.shortens else messages
+
+
+@pytest.mark.promise("P-194")
+@pytest.mark.parametrize(
+    "shorter",
+    [Summing(shortens=True), Summing(shortens=False), ClearOldResults(0, kept=1, long=1)],
+)
+async def test_what_a_compaction_asked_is_no_part_of_the_conversation_that_goes_on(
+    appending, shorter
+):
+    asked = ["a summary", "unused"] if isinstance(shorter, Summing) else []
+    first, second = (
+        spent(calling(name, {"path": name}), tokens=9) for name in ("test.note", "test.keep")
+    )
+    model = ScriptedModel([first, *asked, second, *asked, "kept", "yes"])
+    async with memory_hive(providers=[appending], adapters=[model]) as hive:
+        hive._orchestrator.compaction = shorter
+        await hive.run("keep it", model=MODEL, session="conv_1")
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        assert (await hive.resume("last"))["output"] == "kept"
+        turn = model.requests[-1].messages
+        assert (await hive.replay("last")).ok
+        await hive.run("did you?", model=MODEL, session="conv_1")
+        assert (await hive.replay("last")).ok
+    went_on = model.requests[-1].messages
+    assert went_on[:-2] == turn
+    assert [LlmResponse(each.content).text for each in went_on[-2:]] == ["kept", "did you?"]
+    assert "Sum up." not in str(went_on) + str(turn)
 
 
 async def test_a_conversation_below_the_bound_stays_the_same_object():

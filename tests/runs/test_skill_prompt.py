@@ -181,7 +181,7 @@ async def test_a_resumed_run_goes_on_with_what_was_told(desk, tools):
 
 async def test_a_run_that_was_recorded_before_skills_were_told_still_repeats(desk, monkeypatch):
     """Its start has no `instructions`, and its requests had the loop's own words alone."""
-    from clawhive_core.runs import orchestrator, requests
+    from clawhive_core.runs import orchestrator, shelf
 
     def forgetful(*given, **facts):
         event = real(*given, **facts)
@@ -194,7 +194,7 @@ async def test_a_run_that_was_recorded_before_skills_were_told_still_repeats(des
     async with desk.hive() as hive:
         with monkeypatch.context() as patch:
             patch.setattr(orchestrator, "run_event", forgetful)
-            patch.setattr(requests, "skill_prompt", lambda *_: "")
+            patch.setattr(shelf, "skill_prompt", lambda *_: "")
             run = await hive.run("go", model=MODEL)
         start = next(hive.log.events(run_id=run["run_id"]))
         assert "instructions" not in start.event.body
