@@ -114,6 +114,8 @@ def authority(wanted, call, grants, denies, asks):
     ]
     if why == "own" or (why == "sensitive" and not exact):
         return "deny", False
+    if why == "sensitive":
+        covering = exact
     allowing = [each for each in covering if each.mode == "allow"]
     if any(each.issuer in people for each in allowing):
         return "allow", True

@@ -71,15 +71,18 @@ def policy(rnd, verbs):
     def some(most):
         return [capability(rnd, verbs, pattern=True) for _ in range(rnd.randint(0, most))]
 
+    patterns = some(8)
+    if verbs[0].startswith("fs.") and rnd.random() < 0.2:  # a secret, by itself and in its folder
+        patterns += [f"{verbs[0]}:/a/.env", f"{verbs[0]}:/a/.env", f"{verbs[0]}:/a/**"]
     grants = [
         grant(
             each,
             rnd.choice(["user", "starter", "skill", "config", "approval"]),
             rnd.choice(["allow", "allow", "ask"]),
             uses=rnd.choice([None, None, 3]),
-            tool=rnd.choice([None] * 16 + IDENTITIES),
+            tool=rnd.choice([None] * 12 + IDENTITIES),
         )
-        for each in some(8)
+        for each in patterns
     ]
     return grants, some(2), some(2)
 
