@@ -69,6 +69,7 @@ class Rules:
         self._of_tools: dict[str, list[tuple[ToolIdentity, CapabilityGrant]]] = {}
         self._next_end: str | None = None
         self._ended: tuple[Ended, ...] = ()
+        self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
         self._is_constrained = any(parse(text).constraints for text in (*denies, *asks))
@@ -155,11 +156,12 @@ class Rules:
         """Every grant, those of steps too."""
         return (*self.grants, *self._step_grants)
 
-    def revoke(self, gone: Iterable[str]) -> tuple[CapabilityGrant, ...]:
+    def revoke(self, gone: Iterable[str], *, used_up: bool = False) -> tuple[CapabilityGrant, ...]:
         """Let grants count no longer, nor what was derived from them; tell who listens.
 
         Args:
             gone: Ids of grants, held here or further up.
+            used_up: Whether their uses are over: what was begun with one goes on, untold.
 
         Returns:
             Those that were held here.
@@ -171,15 +173,23 @@ class Rules:
         ended = tuple(each for each in self.every if each.grant_id in ids)
         if ended:
             self._keep(each for each in self.every if each.grant_id not in ids)
-            for tell in self._ended:
-                tell(ended)
+            if not used_up:
+                self._gone += ended
+                for tell in self._ended:
+                    tell(ended)
         for rules in self._bounded.values():
-            rules.revoke(ids)
+            rules.revoke(ids, used_up=used_up)
         return ended
 
     def on_revoked(self, tell: Ended) -> Callable[[], None]:
-        """Call back with the grants that `revoke` ends; the result stops that."""
+        """Call back with the grants that `revoke` ends, at once with those that it has ended.
+
+        Returns:
+            What stops that.
+        """
         self._ended += (tell,)
+        if self._gone:
+            tell(self._gone)
 
         def stop() -> None:
             self._ended = tuple(each for each in self._ended if each is not tell)
