@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import anyio
 
 if TYPE_CHECKING:
-    from asyncio import Task
+    from asyncio import Future, Task
 
 T = TypeVar("T")
 
@@ -44,11 +44,20 @@ class Bounded(Generic[T]):
 
         self._task: Task[T] = asyncio.get_running_loop().create_task(_contained(work))
         self._grace = grace
+        self._over: Future[None] | None = None
+        self.is_cut = False
+        """Whether it was to end before its time."""
 
     @property
     def abandoned(self) -> bool:
         """Whether it goes on although nobody waits for it any more."""
         return not self._task.done()
+
+    def cut(self) -> None:
+        """Have `wait` stop the work now, as if its time were up; from any thread."""
+        self.is_cut = True
+        if (over := self._over) is not None:
+            over.get_loop().call_soon_threadsafe(_settle, over)
 
     def late_result(self) -> T | None:
         """Return what the work answered after its caller was cancelled, None where it did not."""
@@ -63,7 +72,7 @@ class Bounded(Generic[T]):
         Cancelling the caller cancels the work in the same way and then goes on.
 
         Raises:
-            Overdue: The time is up: stopped, or abandoned where it did not stop.
+            Overdue: The time is up, or it was cut: stopped, or abandoned where it did not stop.
             Escaped: The work raised SystemExit, a group of such, or cancelled itself.
             KeyboardInterrupt: The work raised it; here it hits only the caller.
         """
@@ -74,7 +83,7 @@ class Bounded(Generic[T]):
             # The work's first step runs meanwhile: what never waits costs neither timer nor future.
             await asyncio.sleep(0)
             if not task.done():
-                await _ended(task, ends - time.monotonic())
+                await self._ended(ends - time.monotonic())
         except asyncio.CancelledError:
             await self._stop()
             raise
@@ -82,6 +91,20 @@ class Bounded(Generic[T]):
             await self._stop()
             raise Overdue("abandoned" if self.abandoned else "stopped")
         return self._answer()
+
+    async def _ended(self, seconds: float) -> None:
+        """Return when the work has ended, its time is up or it is cut, whichever is first."""
+        # A future of our own where `asyncio.wait` would do: every call that waits passes here.
+        loop = self._task.get_loop()
+        over = self._over = loop.create_future()
+        if self.is_cut:
+            return
+        self._task.add_done_callback(lambda _: _settle(over))
+        timer = loop.call_later(max(0.0, seconds), _settle, over)
+        try:
+            await over
+        finally:
+            timer.cancel()
 
     def _answer(self) -> T:
         if self._task.cancelled():
@@ -132,19 +155,6 @@ async def _contained(work: Awaitable[T]) -> T:
         if isinstance(error, CancelledError | GeneratorExit):
             raise
         raise Escaped(error) from error
-
-
-async def _ended(task: Task[Any], seconds: float) -> None:
-    """Return when the task has ended or the time is up, whichever is first."""
-    # A future of our own where `asyncio.wait` would do: every call that waits passes here.
-    loop = task.get_loop()
-    ended = loop.create_future()
-    task.add_done_callback(lambda _: _settle(ended))
-    timer = loop.call_later(max(0.0, seconds), _settle, ended)
-    try:
-        await ended
-    finally:
-        timer.cancel()
 
 
 def _settle(ended: Any) -> None:

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, cast, get_args
 
 from clawhive_core.catalog.names import problem_of
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import Level, Risk, ToolMeta
+from clawhive_core.plugins.effects import beyond_own_state
+
+
+def admitted(meta: ToolMeta, level: Level | None = None) -> ToolMeta:
+    """Return a tool that runs outside every sandbox engine, as it is admitted.
+
+    One that declares itself safe and may change more than ClawHive's own state is guarded, and
+    `raised` says why. What is declared decides, so that a tool's risk is one for all its calls.
+
+    Args:
+        meta: The tool as it is declared.
+        level: The level that its author stated, where another one was derived.
+    """
+    why = None
+    if meta.risk == "safe" and problem_of_tool(meta) is None:
+        stated = level or meta.capability_level
+        why = beyond_own_state(meta.effects, stated, side_effects=meta.side_effects)
+    if why is not None:
+        return replace(meta, risk="guarded", raised=f"declared safe, and it {why}")
+    return replace(meta, raised="") if meta.raised else meta
 
 
 def problem_of_tool(meta: ToolMeta) -> str | None:
@@ -24,8 +45,8 @@ def _problem_of_contract(meta: Any) -> str | None:
         return f"its risk {meta.risk!r} is none of {', '.join(get_args(Risk))}"
     if meta.capability_level not in get_args(Level):
         return f"its level {meta.capability_level!r} is none of {', '.join(get_args(Level))}"
-    if not isinstance(meta.input_schema, Mapping) or not isinstance(meta.effects, Mapping):
-        return "its input schema and its effects must be objects"
+    if not isinstance(meta.input_schema, Mapping) or not _are_effects(meta.effects):
+        return "its input schema and its effects must be objects, each effect a text or some"
     if type(meta.timeout_ms) not in {int, float} or not 0 < meta.timeout_ms < float("inf"):
         return f"its timeout_ms {meta.timeout_ms!r} is no positive number"
     try:
@@ -33,6 +54,17 @@ def _problem_of_contract(meta: Any) -> str | None:
     except (TypeError, ValueError, RecursionError) as error:
         return f"its definition has no JSON form: {error}"
     return _problem_of_sinks(meta)
+
+
+def _are_effects(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    effects = cast("Mapping[Any, Any]", value).values()
+    return all(isinstance(text, str) for each in effects for text in _listed(each))
+
+
+def _listed(effect: Any) -> list[Any]:
+    return list(cast("list[Any]", effect)) if isinstance(effect, list | tuple) else [effect]
 
 
 def _problem_of_sinks(meta: Any) -> str | None:

@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from clawhive_core.catalog.listing import problem_of_tool
-from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.catalog.store import LOCAL, CatalogStore
 from clawhive_core.errors import ToolError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
@@ -17,7 +17,7 @@ from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.tool import ToolDeclaration
 from clawhive_core.protocols.context import InvokeContext
 
-PROVIDER_ID = "local"
+PROVIDER_ID = LOCAL
 _CONTEXT = "ctx"
 
 

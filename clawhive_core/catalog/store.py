@@ -13,12 +13,16 @@ import anyio
 from clawhive_core.catalog.assembly import Preferences, assemble
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.catalog.catalog import EMPTY, Catalog, Tool
+from clawhive_core.catalog.listing import admitted
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
 _KEPT_REVISIONS = 64
-RESERVED = frozenset({"core", "sandbox", "local", "agents"})
+LOCAL = "local"
+"""The provider id of the user's own functions."""
+
+RESERVED = frozenset({"core", "sandbox", LOCAL, "agents"})
 """Provider ids of ClawHive's own tools; those of skills start with `skill_`."""
 
 
@@ -55,7 +59,7 @@ class CatalogStore:
         """Register a provider of this process, or renew what it lists, without waiting."""
         if provider not in self._providers:
             self._keep(provider)
-        self._listings[id(provider)] = list(tools)
+        self._listings[id(provider)] = _as_listed(_name_of(provider), tools)
         return self._assemble()
 
     async def add_foreign(self, *providers: ToolProvider) -> Catalog:
@@ -121,9 +125,13 @@ class CatalogStore:
         good = [meta for meta in listed if isinstance(meta, ToolMeta)]
         if len(good) < len(listed):
             self._note(f"provider `{name}` lists {len(listed) - len(good)} things that are no tool")
-        self._listings[id(provider)] = [
-            meta if meta.provider_id == name else replace(meta, provider_id=name) for meta in good
-        ]
+        self._listings[id(provider)] = _as_listed(
+            name,
+            [
+                meta if meta.provider_id == name else replace(meta, provider_id=name)
+                for meta in good
+            ],
+        )
 
     def _assemble(self) -> Catalog:
         tools = (
@@ -180,6 +188,16 @@ async def _closing(provider: ToolProvider) -> None:
 
 def _is_reserved(name: str) -> bool:
     return name in RESERVED or name.startswith("skill_")
+
+
+def _as_listed(name: str, tools: Sequence[ToolMeta]) -> list[ToolMeta]:
+    """Return the tools as they are admitted: ClawHive's own and those of skills as they are.
+
+    A skill's provider knows which of its handlers may run outside a sandbox engine.
+    """
+    if _is_reserved(name) and name != LOCAL:
+        return list(tools)
+    return [admitted(meta) for meta in tools]
 
 
 def _name_of(provider: ToolProvider) -> str:

@@ -120,7 +120,8 @@ def _print(facts: Mapping[str, Any]) -> None:
     for grant in facts["suspended"]:
         click.echo(f"  suspended: {short(grant)} counts no longer, as the tool changed")
     if facts["floor"] == "ask":
-        click.echo(f"  ask   the tool's risk is {facts['risk']}")
+        raised = f": {facts['raised']}" if facts["raised"] else ""
+        click.echo(f"  ask   the tool's risk is {facts['risk']}{raised}")
     for check in facts["checks"]:
         click.echo(f"  {check['verdict']:5} {check['rule']}")
     click.echo(facts["message"])

@@ -44,6 +44,9 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         for meta in tools
     ]
     click.echo(table(rows, ("TOOL", "PROVIDER", "LEVEL", "RISK", "DESCRIPTION")))
+    for meta in tools:
+        if meta.raised:
+            click.echo(f"{meta.risk}: {meta.name}: {meta.raised}")
     if everything:
         for shadow in catalog.shadowed:
             click.echo(f"shadowed: {shadow.name} of {shadow.provider_id}: {shadow.reason}")
@@ -200,6 +203,7 @@ def _summary(meta: ToolMeta) -> dict[str, Any]:
         "category": meta.category,
         "capability_level": meta.capability_level,
         "risk": meta.risk,
+        "raised": meta.raised or None,
         "requires_confirm": meta.requires_confirm,
         "description": meta.description,
     }
@@ -235,6 +239,8 @@ def _print_tool(tool: Mapping[str, Any]) -> None:
 
     click.echo(f"{tool['name']}  {tool['provider_id']}  {tool['capability_level']}  {tool['risk']}")
     click.echo(tool["description"])
+    if tool["raised"]:
+        click.echo(f"risk:     {tool['raised']}: decided as {tool['risk']}")
     for argument, effect in tool["effects"].items():
         click.echo(f"needs:    {effect}" + (f" of `{argument}`" if argument else ""))
     click.echo(f"served:   {tool['why']}")

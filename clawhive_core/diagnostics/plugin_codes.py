@@ -219,4 +219,14 @@ PLUGIN_FINDINGS: tuple[Explanation, ...] = (
         "The entry point in the group `clawhive.plugins` has an id or module that cannot be read.",
         'Write it like `web = "clawhive_web"` in `pyproject.toml`.',
     ),
+    Explanation(
+        "CH0116",
+        "A tool declares itself safe and is admitted as guarded",
+        "A tool outside every sandbox engine is safe only where it changes nothing beyond "
+        "ClawHive's own state: the run's folder, the own memory, a sandbox. This one says that it "
+        "writes elsewhere, runs programs or has side effects, or its level says so and no effect. "
+        "Its calls ask a person once; the catalog and `clawhive tools show` say why.",
+        'Write `risk="guarded"`; or name only what it touches: `fs.write:${run}/{}` for the run\'s '
+        "folder, `side_effects=False` with level L0 where its requests only read.",
+    ),
 )

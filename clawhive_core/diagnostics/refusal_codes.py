@@ -46,6 +46,14 @@ REFUSALS: tuple[Explanation, ...] = (
         "`clawhive plugins sync`.",
     ),
     Explanation(
+        "right_revoked",
+        "A right was revoked while the call was under way",
+        "The call had begun with a grant that a person revoked meanwhile, in this process or "
+        "another one. It was stopped as at its deadline: what it had done until then is done, and "
+        "its sub-agents, its handler and its sandbox end with it.",
+        "Give the right again with `clawhive grants issue CAP`, or choose another way.",
+    ),
+    Explanation(
         "tool_suspended",
         "The tool changed and waits for a person",
         "Grants that name this tool, and approvals of its calls, are suspended: its contract "

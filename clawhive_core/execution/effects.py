@@ -28,6 +28,8 @@ from clawhive_core.model.tools import ToolMeta
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(0?)\}")
 _BELOW = "/**"
+_RUN = "${run}/"
+_CHANGING = frozenset(("fs.write", "fs.delete"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class _Template:
     """Whether only the first item of a list counts: `{0}`."""
     deep: bool
     """Whether everything below what is named is asked for, too: `/**` at the end."""
+    own: bool = False
+    """Whether it changes files of the run alone, so that the tool may be safe."""
 
 
 def requested(
@@ -133,7 +137,8 @@ def _read(text: str) -> _Template | None:
         )
     deep = tail.endswith(_BELOW)
     tail = tail.removesuffix(_BELOW)
-    return _Template(verb, _kind(verb), lead, tail, first=bool(holes[0][1]), deep=deep)
+    own = verb in _CHANGING and lead.startswith(_RUN)
+    return _Template(verb, _kind(verb), lead, tail, first=bool(holes[0][1]), deep=deep, own=own)
 
 
 def _kind(verb: str) -> Literal["file", "url", "other"]:
@@ -177,11 +182,20 @@ def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> 
     """Return the capability of one literal value, a path by its real location."""
     if template.kind == "file":
         path = _real_path(template.lead, value + template.tail, variables)
+        if template.own and not f"{path}/".startswith(_folder(variables["run"])):
+            raise CapabilityError(
+                f"`{value}` leads out of the run's folder, which the tool keeps to",
+                fix="give a relative path without `..`, such as `report.md`",
+            )
         capability = path_capability(template.verb, path)
     else:
         read = url_capability if template.kind == "url" else concrete
         capability = read(template.verb, template.lead + value + template.tail)
     return below(capability) if template.deep else capability
+
+
+def _folder(path: str) -> str:
+    return f"{real_path(path)}/"
 
 
 def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:

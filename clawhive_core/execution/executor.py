@@ -26,7 +26,7 @@ from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.earlier import earlier_calls
 from clawhive_core.execution.effects import requested
-from clawhive_core.execution.failures import cancelled, crash_of, failure_of, timeout_of
+from clawhive_core.execution.failures import cancelled, crash_of, failure_of, stopped
 from clawhive_core.execution.grounded import learnt, sinks_weighed
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested import led
@@ -43,6 +43,7 @@ from clawhive_core.execution.refusals import (
 )
 from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
+from clawhive_core.execution.revoked import ends_with_its_rights
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
@@ -91,7 +92,7 @@ class Executor:
             await self._wiring.log.append(pending.refused(exit_.refusal))
             return exit_.refusal
         except RunError as error:  # meanwhile somebody made the last use of a right
-            scope.run.rules.revoke(used_up(error))
+            scope.run.rules.revoke(used_up(error), used_up=True)
             return await self._attempt(call, scope)
         outcome = await self._invoke(pending)
         return outcome if isinstance(outcome, Parked) else pending.told(outcome)
@@ -263,10 +264,11 @@ class Executor:
         context = self._context(pending, meta, seconds)
         doing = led(self._work(pending, context), context.nested)
         work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
+        unwatched = ends_with_its_rights(pending, work.cut)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
-            failure = timeout_of(meta, seconds)
+            failure = stopped(meta, seconds, cut=work.is_cut)
             if overdue.fate == "abandoned":
                 return self._fail(pending, context.partial, "abandoned", failure)
         except ClawHiveError as error:
@@ -281,6 +283,7 @@ class Executor:
         else:
             return self._record(pending, context, result)
         finally:
+            unwatched()
             context.end()
         asked = context.nested.parked
         if asked is not None:

@@ -35,8 +35,14 @@ def crash_of(meta: ToolMeta, error: BaseException) -> Refusal:
     return Refusal("tool_failed", _cut(message, _MAX_MESSAGE), next_step)
 
 
-def timeout_of(meta: ToolMeta, seconds: float) -> Refusal:
-    """Return the error of a tool whose time was up."""
+def stopped(meta: ToolMeta, seconds: float, *, cut: bool) -> Refusal:
+    """Return the error of a tool whose time was up, or that was cut as its rights were revoked."""
+    if cut:
+        return Refusal(
+            "right_revoked",
+            f"`{meta.name}` was stopped: a right that it was begun with was revoked",
+            {"action": "ask_user"},
+        )
     return Refusal(
         "timeout",
         f"`{meta.name}` did not end within {seconds:g} s",

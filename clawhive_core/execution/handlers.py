@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.capabilities import normalise
+from clawhive_core.catalog.listing import admitted
 from clawhive_core.catalog.names import problem_of
 from clawhive_core.execution.boxes import HandlerBoxes
 from clawhive_core.execution.context import ToolContext
@@ -135,10 +136,12 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
     """Return the definition of an exported tool.
 
     Where the contract states no level and no risk, they follow from the skill's permissions as
-    they follow from a plugin tool's effects: what declares nothing can do nothing.
+    they follow from a plugin tool's effects: what declares nothing can do nothing. Where the skill
+    is trusted, so that its handlers may run outside every sandbox engine, a tool that the contract
+    calls safe is admitted as a plugin's is.
     """
     facts, declared = tool.facts, {"": skill.permissions}
-    return ToolMeta(
+    meta = ToolMeta(
         name=f"{skill.id}.{tool.name}",
         description=tool.description or f"A tool of the skill `{skill.id}`.",
         input_schema=tool.input_schema or {"type": "object"},
@@ -155,6 +158,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         timeout_ms=facts.timeout_ms,
         category=skill.id,
     )
+    return admitted(meta, facts.level or "L0") if skill.trusted else meta
 
 
 def _beyond(skill: Skill, meta: ToolMeta) -> str | None:

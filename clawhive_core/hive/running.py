@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,13 @@ class Running:
 
     @asynccontextmanager
     async def owned(self, request: RunRequest) -> AsyncGenerator[None]:
-        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end."""
-        run_id = request.scope.run_id
+        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end.
+
+        What was revoked elsewhere ends the calls that are under way with it.
+        """
+        scope, run_id = request.scope, request.scope.run_id
         try:
-            async with owned(self.live.log, run_id):
+            async with owned(self.live.log, run_id, partial(scope.revocations, scope.rules)):
                 yield
         except RunError as error:
             if error.code != "cancelled" or request.is_session:

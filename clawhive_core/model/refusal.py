@@ -22,6 +22,7 @@ CODES: Mapping[str, Reason | None] = {
     "subscription_required": "rights",
     "rate_limited": "quota",
     "denied": "rights",
+    "right_revoked": "rights",
     "approval_required": "approval",
     "approval_denied": "approval",
     "invalid_input": "arguments",

@@ -73,6 +73,8 @@ class ToolMeta:
     aliases: tuple[str, ...] = ()
     examples: tuple[Mapping[str, Any], ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    raised: str = ""
+    """Why the risk is higher than its author declared; the catalog says so, nobody else."""
 
     @cached_property
     def contract_hash(self) -> str:

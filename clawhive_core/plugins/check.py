@@ -8,9 +8,11 @@ from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity, sorted_findings
 from clawhive_core.errors import PluginError
+from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import tool_differences
 from clawhive_core.plugins.contribution import HookCaller
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
+from clawhive_core.plugins.effects import beyond_own_state
 from clawhive_core.plugins.hookspecs import HookContext
 from clawhive_core.plugins.loading import import_contributor, manifest_of
 from clawhive_core.plugins.manifest import SYNC, Manifest
@@ -34,6 +36,7 @@ CODES: dict[str, str] = {
     "CH0113": "A plugin contributes nothing.",
     "CH0114": "A plugin says its tools are dynamic and has no hook that provides them.",
     "CH0115": "The entry point cannot be used.",
+    "CH0116": "A tool declares itself safe and is admitted as guarded.",
 }
 """The codes of findings about plugins, and what each means."""
 
@@ -102,13 +105,7 @@ def _of_hooks(plugin: DiscoveredPlugin) -> Iterator[Finding]:
 
 def _of_tools(code: Manifest) -> Iterator[Finding]:
     for meta in code.tools:
-        if not meta.description:
-            yield Finding(
-                "CH0112",
-                "warning",
-                f"the tool {meta.name} has no description, and a model cannot choose it",
-                fix=Fix("write a docstring: one sentence that says what it does"),
-            )
+        yield from _of_tool(meta)
     if not code.tools and not code.hooks:
         yield Finding(
             "CH0113",
@@ -122,6 +119,24 @@ def _of_tools(code: Manifest) -> Iterator[Finding]:
             "error",
             f'the plugin {code.id} says tools = "dynamic" without the hook clawhive_tool_providers',
             fix=Fix('remove tools = "dynamic", or implement the hook'),
+        )
+
+
+def _of_tool(meta: ToolMeta) -> Iterator[Finding]:
+    if not meta.description:
+        yield Finding(
+            "CH0112",
+            "warning",
+            f"the tool {meta.name} has no description, and a model cannot choose it",
+            fix=Fix("write a docstring: one sentence that says what it does"),
+        )
+    why = beyond_own_state(meta.effects, meta.capability_level, side_effects=meta.side_effects)
+    if meta.risk == "safe" and why is not None:
+        yield Finding(
+            "CH0116",
+            "warning",
+            f"the tool {meta.name} declares itself safe, and it {why}: it is decided as guarded",
+            fix=Fix('write risk="guarded", or name only what it touches; see `explain CH0116`'),
         )
 
 

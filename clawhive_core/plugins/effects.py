@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from clawhive_core.model.tools import Effects, Level, Risk
 
 _EFFECT = re.compile(r"([a-z]+(?:\.[a-z][a-z0-9_]*)+)(?::(\S(?:.*\S)?))?")
-_RUN_FOLDER = "${run}"
+_OWN = {"fs.delete": "${run}", "fs.write": "${run}", "mem.write": "own"}
 
 # The door decides these again, call by call, or they stay inside an engine: declaring one does not
 # make a tool change the system.
@@ -29,6 +29,16 @@ _HARMLESS = frozenset(
 )
 _WRITING = frozenset({"fs.delete", "fs.write", "mem.write", "sandbox.write"})
 _LEVELS: tuple[Level, ...] = ("L0", "L1", "L2")
+_REQUEST = "net.http"
+_OWN_CHANGES = _WRITING | {"sandbox.exec"}
+_DOES = {
+    "fs.delete": "deletes files",
+    "fs.exec": "runs programs",
+    "fs.write": "writes files",
+    "mem.write": "writes into a memory",
+    "net.connect": "opens connections",
+}
+_OF_LEVEL: Mapping[Level, str] = {"L1": "writes files", "L2": "runs programs or uses the network"}
 
 
 def effect_problems(effects: Effects, parameters: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -101,14 +111,36 @@ def _rank(verb: str) -> int:
 def risk_of(effects: Effects) -> Risk:
     """Return the risk of a tool that declares none: safe if it only reads, else unsafe.
 
-    Effects inside a sandbox engine or the run's own folder do not count.
+    Effects inside a sandbox engine, the run's own folder or the own memory do not count.
     """
     return "unsafe" if any(_changes(*effect) for effect in verbs_of(effects)) else "safe"
 
 
+def beyond_own_state(effects: Effects, level: Level, *, side_effects: bool) -> str | None:
+    """Return what a tool that declares this may change beyond ClawHive's own state, or None.
+
+    A request (`net.http`) that has no side effects reads: it has to be granted, and changes
+    nothing. Other changes are told by their verb, whatever else is declared.
+
+    Returns:
+        What it does, as a part of a sentence about it: `writes files`.
+    """
+    reached = [effect for effect in verbs_of(effects) if _changes(*effect)]
+    for verb, _ in reached:
+        if verb != _REQUEST:
+            return _DOES.get(verb, f"uses {verb}")
+    owns = any(verb in _OWN_CHANGES for verb, _ in verbs_of(effects))
+    if side_effects and (reached or not owns):
+        return "has side effects"
+    if _LEVELS.index(level) > _LEVELS.index(level_of(effects)):
+        return f"{_OF_LEVEL[level]}, and no effect says which"
+    return None
+
+
 def _changes(verb: str, resource: str) -> bool:
     first, _, rest = resource.partition("/")
-    is_own = verb.startswith("fs.") and first == _RUN_FOLDER and ".." not in rest
+    own = _OWN.get(verb)
+    is_own = own is not None and first == own and ".." not in rest
     return verb not in _HARMLESS and not is_own
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from clawhive_core.capabilities import Capability, meet, normalise, parse, verb_of
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
-from clawhive_core.policy.protected import protection_of
+from clawhive_core.policy.protected import protection_in
 from clawhive_core.policy.terms import on_terms, refuse_counting
 
 
@@ -90,7 +90,8 @@ def _cut(
 ) -> Iterator[CapabilityGrant]:
     for pattern in patterns:
         common = meet(given, pattern)
-        if common is not None and (common == given or not _is_sensitive(common)):
+        # A bound must not name a sensitive file for the person who granted its folder.
+        if common is not None and (common == given or protection_in(common) != "sensitive"):
             yield on_terms(grant, common)
 
 
@@ -98,10 +99,3 @@ def _delegating(grant: CapabilityGrant) -> CapabilityGrant:
     """Return a grant whose delegate face is within its use."""
     face = delegate_of(grant)
     return replace(grant, delegate="" if face is None else face.text)
-
-
-def _is_sensitive(capability: Capability) -> bool:
-    """Whether only a grant of exactly this path counts: a bound must not name it for a person."""
-    if not capability.verb.startswith("fs."):
-        return False
-    return protection_of(capability.parts[0]) == "sensitive"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from clawhive_core.capabilities import contains, parse
+from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.per_call import per_call
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules
+from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules, speaks_of
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
 
 
@@ -122,7 +122,7 @@ def _missed(
         each.parent_grant or each.grant_id
         for each, pattern in ((each, parse(each.capability)) for each in suspended)
         if pattern.constraints.admit(given)
-        and any(contains(pattern.unconstrained, capability) for capability in open_)
+        and any(speaks_of(each, pattern, capability) for capability in open_)
     )
     return tuple(dict.fromkeys(ids))
 

@@ -24,6 +24,7 @@ def why(
         "verdict": decision.verdict,
         "principal": str(request.principal),
         "risk": request.tool.risk,
+        "raised": request.tool.raised or None,
         "capabilities": [_part(text, request, rules) for text in request.capabilities],
         "suspended": list(decision.suspended),
         "floor": "ask" if decision.floor else "allow",

@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from clawhive_core.capabilities import Capability
+
+Protection = Literal["own", "sensitive"]
+"""`own`: it is ClawHive's or git's. `sensitive`: its name, or that of a folder above it, usually
+holds secrets."""
+
 OWN = (".clawhive", "clawhive.toml", "clawhive.lock")
 """Denied to every tool, at any depth, whoever grants."""
 
@@ -25,17 +31,18 @@ _own = _any_of((*OWN, *GIT))
 _protected = _any_of((*OWN, *GIT, *SENSITIVE))
 
 
-def protection_of(segments: tuple[str, ...]) -> Literal["own", "sensitive"] | None:
-    """Return why a path is protected, None where it is not; case is ignored, as on some disks.
-
-    `own`: it is ClawHive's or git's. `sensitive`: its name, or that of a folder above it, usually
-    holds secrets.
-    """
+def protection_of(segments: tuple[str, ...]) -> Protection | None:
+    """Return why a path is protected, None where it is not; case is ignored, as on some disks."""
     # NUL, which no name holds, stands before and after each segment.
     joined = f"\0{chr(0).join(segments).casefold()}\0"
     if _protected.search(joined) is None:
         return None
     return "sensitive" if _own.search(joined) is None else "own"
+
+
+def protection_in(capability: Capability) -> Protection | None:
+    """Return why a capability's file is protected, None for all that is no file."""
+    return protection_of(capability.parts[0]) if capability.verb.startswith("fs.") else None
 
 
 def as_rules() -> tuple[str, ...]:

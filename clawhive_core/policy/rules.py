@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clawhive_core.capabilities import Capability, PatternIndex, parse
+from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.boundary import attenuate
-from clawhive_core.policy.protected import as_rules, protection_of
+from clawhive_core.policy.protected import Protection, as_rules, protection_in
 from clawhive_core.policy.terms import refuse_counting
 from clawhive_core.protocols.check import Verdict
 
@@ -69,6 +69,7 @@ class Rules:
         self._of_tools: dict[str, list[tuple[ToolIdentity, CapabilityGrant]]] = {}
         self._next_end: str | None = None
         self._ended: tuple[Ended, ...] = ()
+        self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
         self._is_constrained = any(parse(text).constraints for text in (*denies, *asks))
@@ -155,11 +156,12 @@ class Rules:
         """Every grant, those of steps too."""
         return (*self.grants, *self._step_grants)
 
-    def revoke(self, gone: Iterable[str]) -> tuple[CapabilityGrant, ...]:
+    def revoke(self, gone: Iterable[str], *, used_up: bool = False) -> tuple[CapabilityGrant, ...]:
         """Let grants count no longer, nor what was derived from them; tell who listens.
 
         Args:
             gone: Ids of grants, held here or further up.
+            used_up: Whether their uses are over: what was begun with one goes on, untold.
 
         Returns:
             Those that were held here.
@@ -171,15 +173,23 @@ class Rules:
         ended = tuple(each for each in self.every if each.grant_id in ids)
         if ended:
             self._keep(each for each in self.every if each.grant_id not in ids)
-            for tell in self._ended:
-                tell(ended)
+            if not used_up:
+                self._gone += ended
+                for tell in self._ended:
+                    tell(ended)
         for rules in self._bounded.values():
-            rules.revoke(ids)
+            rules.revoke(ids, used_up=used_up)
         return ended
 
     def on_revoked(self, tell: Ended) -> Callable[[], None]:
-        """Call back with the grants that `revoke` ends; the result stops that."""
+        """Call back with the grants that `revoke` ends, at once with those that it has ended.
+
+        Returns:
+            What stops that.
+        """
         self._ended += (tell,)
+        if self._gone:
+            tell(self._gone)
 
         def stop() -> None:
             self._ended = tuple(each for each in self._ended if each is not tell)
@@ -234,17 +244,17 @@ class Rules:
             for pattern, _ in hits(capability):
                 if pattern.constraints.admit(input):
                     return Authority("deny", f"deny:{pattern}")
-        if (protection := self._protection(capability, input, without)) is not None:
-            return Authority("deny", protection)
+        protection = protection_in(capability)
+        if protection == "own":
+            return Authority("deny", OWN_RULE)
         best: CapabilityGrant | None = None
-        if (held := self._grants.get(verb)) is not None:
-            for pattern, grant in held.covering(capability):
-                if grant not in without and (
-                    not pattern.constraints or pattern.constraints.admit(input)
-                ):
-                    best = grant if best is None else _stronger(best, grant)
+        for pattern, grant in self._held(capability, protection):
+            if grant not in without and (
+                not pattern.constraints or pattern.constraints.admit(input)
+            ):
+                best = grant if best is None else _stronger(best, grant)
         if best is None:
-            return Authority("deny", "no-grant")
+            return Authority("deny", "no-grant" if protection is None else SENSITIVE_RULE)
         return self._granted(capability, best, input)
 
     def _granted(
@@ -268,8 +278,7 @@ class Rules:
         self, capability: Capability, input: Mapping[str, Any] | None
     ) -> Iterator[CapabilityGrant]:
         """Yield the grants that cover a capability for a call."""
-        held = self._grants.get(capability.verb)
-        for pattern, grant in () if held is None else held.covering(capability):
+        for pattern, grant in self._held(capability, protection_in(capability)):
             if pattern.constraints.admit(input):
                 yield grant
 
@@ -277,38 +286,40 @@ class Rules:
         self, capability: Capability, input: Mapping[str, Any] | None
     ) -> Iterator[tuple[CapabilityGrant, tuple[str, ...]]]:
         """Yield the grants that would cover a capability, and what the call does not satisfy."""
-        held = self._grants.get(capability.verb)
-        for pattern, grant in () if held is None else held.covering(capability):
+        for pattern, grant in self._held(capability, protection_in(capability)):
             if lacking := tuple(pattern.constraints.unmet(input)):
                 yield grant, lacking
 
-    def _protection(
-        self,
-        capability: Capability,
-        input: Mapping[str, Any] | None,
-        without: Sequence[CapabilityGrant],
-    ) -> str | None:
-        """Return the rule that protects a path whatever was granted, or None."""
-        if not capability.verb.startswith("fs."):
-            return None
-        protection = protection_of(capability.parts[0])
-        if protection != "sensitive":
-            return None if protection is None else OWN_RULE
+    def _held(
+        self, capability: Capability, protection: Protection | None
+    ) -> Iterable[tuple[Capability, CapabilityGrant]]:
+        """Return the grants that speak of a capability, whatever their constraints say."""
         held = self._grants.get(capability.verb)
-        exact = held is not None and any(
-            grant.by_person
-            and grant not in without
-            and pattern.unconstrained == capability
-            and pattern.constraints.admit(input)
-            for pattern, grant in held.covering(capability)
-        )
-        return None if exact else SENSITIVE_RULE
+        if held is None or protection == "own":
+            return ()
+        found = held.covering(capability)
+        if protection is None:
+            return found
+        return [each for each in found if _names(each[1], each[0], capability)]
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many rules allow, ask and deny."""
         allow = sum(1 for grant in self.grants if grant.mode == "allow")
         ask = len(self.grants) - allow + len(self.asks)
         return allow, ask, len(self.denies) + len(as_rules())
+
+
+def speaks_of(grant: CapabilityGrant, pattern: Capability, capability: Capability) -> bool:
+    """Whether a grant of this pattern can count for a capability, whatever its constraints say."""
+    protection = protection_in(capability)
+    if protection is None:
+        return contains(pattern.unconstrained, capability)
+    return protection == "sensitive" and _names(grant, pattern, capability)
+
+
+def _names(grant: CapabilityGrant, pattern: Capability, capability: Capability) -> bool:
+    """Whether a person gave just this: a broad right never covers a sensitive name."""
+    return grant.by_person and pattern.unconstrained == capability
 
 
 def _by_verb(patterns: Iterable[str]) -> dict[str, PatternIndex[None]]:

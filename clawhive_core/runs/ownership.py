@@ -6,7 +6,7 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -211,8 +211,16 @@ def release(run_id: str) -> Within:
     return drop
 
 
-async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -> None:
-    """Renew a run's heartbeat until cancelled; return when somebody wants the run cancelled."""
+async def beat(
+    log: EventLog,
+    run_id: str,
+    seconds: float = HEARTBEAT_SECONDS,
+    look: Callable[[], None] = lambda: None,
+) -> None:
+    """Renew a run's heartbeat until cancelled; return when somebody wants the run cancelled.
+
+    `look` is called at each look at the log; what it cannot read is for the next decision to tell.
+    """
 
     @_within_log
     def renew(connection: sqlite3.Connection) -> None:
@@ -222,6 +230,8 @@ async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -
 
     beaten = time.monotonic()
     while not log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
+        with suppress(ClawHiveError):
+            look()
         await anyio.sleep(min(seconds, POLL_SECONDS))
         if time.monotonic() - beaten >= seconds:
             await log.append(within=renew)
@@ -229,7 +239,9 @@ async def beat(log: EventLog, run_id: str, seconds: float = HEARTBEAT_SECONDS) -
 
 
 @asynccontextmanager
-async def owned(log: EventLog, run_id: str) -> AsyncGenerator[None]:
+async def owned(
+    log: EventLog, run_id: str, look: Callable[[], None] = lambda: None
+) -> AsyncGenerator[None]:
     """Keep a run's heartbeat while the body runs, and cancel the body when somebody asks for it.
 
     Raises:
@@ -241,7 +253,7 @@ async def owned(log: EventLog, run_id: str) -> AsyncGenerator[None]:
 
     async def watch() -> None:
         nonlocal asked
-        await beat(log, run_id)
+        await beat(log, run_id, look=look)
         asked = True
         if body is not None:
             body.cancel()

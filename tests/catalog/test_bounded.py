@@ -101,3 +101,43 @@ async def test_a_cancelled_caller_stops_the_work_and_is_cancelled():
         task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_work_that_is_cut_is_stopped_before_its_time():
+    work = Bounded(anyio.sleep_forever(), 1)
+    asyncio.get_running_loop().call_soon(work.cut)
+    with pytest.raises(Overdue) as caught:
+        await work.wait(3600)
+    assert (caught.value.fate, work.is_cut) == ("stopped", True)
+
+
+async def test_work_is_cut_from_another_thread():
+    work = Bounded(anyio.sleep_forever(), 1)
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, work.cut)
+        with pytest.raises(Overdue):
+            await work.wait(3600)
+
+
+async def test_work_that_was_cut_before_anybody_waits_is_stopped():
+    work = Bounded(anyio.sleep_forever(), 1)
+    work.cut()
+    with pytest.raises(Overdue):
+        await work.wait(3600)
+
+
+async def test_work_that_has_ended_is_cut_too_late():
+    work = Bounded(give(3), 1)
+    assert await work.wait(1) == 3
+    work.cut()
+    assert await work.wait(1) == 3
+
+
+async def test_cut_work_that_does_not_stop_is_abandoned():
+    release = asyncio.Event()
+    work = Bounded(_stubborn(release), 0.01)
+    asyncio.get_running_loop().call_soon(work.cut)
+    with pytest.raises(Overdue) as caught:
+        await work.wait(3600)
+    assert caught.value.fate == "abandoned"
+    release.set()

@@ -49,7 +49,7 @@ async def test_a_path_that_is_none_leaves_nothing(keeping, path):
 async def test_nothing_is_written_outside_of_the_folder(keeping, path):
     keeping.give("fs.write:**")
     outcome = await write(keeping, **{path: "x"})
-    assert outcome.structured["error"] == "invalid_input"
+    assert outcome.error == "invalid_input"
     assert list(keeping.root.rglob("up.md")) == []
 
 

@@ -41,8 +41,8 @@ def test_a_tool_without_effects_needs_the_right_to_call_it(ask):
         ("fs.read:{}", "a", "fs.read:ROOT/a"),
         ("fs.read:{}/**", "a", "fs.read:ROOT/a/**"),
         ("fs.write:${run}/{}", "a.txt", "fs.write:ROOT/out/run_1/a.txt"),
-        ("fs.write:${run}/{}", "../../x", "fs.write:ROOT/x"),
-        ("fs.write:${run}/{}", "/etc/x", "fs.write:/etc/x"),
+        ("fs.read:${run}/{}", "../../x", "fs.read:ROOT/x"),
+        ("fs.read:${run}/{}", "/etc/x", "fs.read:/etc/x"),
         ("fs.write:${run}/{}.json", "a", "fs.write:ROOT/out/run_1/a.json"),
         ("fs.write:${run}/**", "whatever", "fs.write:ROOT/out/run_1/**"),
         ("net.http", "HTTPS://Example.com:443/a?q=1#f", "net.http:https://example.com/a"),
@@ -67,6 +67,21 @@ def test_a_tool_without_effects_needs_the_right_to_call_it(ask):
 )
 def test_an_argument_names_one_capability(ask, effect, value, capability):
     assert ask({"x": effect}, {"x": value}) == [capability]
+
+
+@pytest.mark.promise("P-201")
+@pytest.mark.parametrize("effect", ["fs.write:${run}/{}", "fs.delete:${run}/{}/**"])
+@pytest.mark.parametrize("value", ["../run_10/x", "../../x", "/etc/x", "a/../../x", "out/x"])
+def test_what_says_that_it_keeps_to_the_runs_folder_is_kept_to_it(ask, effect, value):
+    """Such a tool may be safe, so that none of its calls may change anything else."""
+    folder = ask.root / "out" / "run_1"
+    folder.mkdir(parents=True)
+    (folder / "out").symlink_to(ask.root)
+    with pytest.raises(InvalidInput, match="leads out of the run's folder") as caught:
+        ask({"x": effect}, {"x": value})
+    assert (caught.value.place, "relative path" in caught.value.fix) == ("/x", True)
+    inside = [ask({"x": effect}, {"x": each})[0] for each in (".", "a", str(folder / "b"))]
+    assert all(each.partition(":")[2].startswith("ROOT/out/run_1") for each in inside)
 
 
 def test_a_list_asks_for_each_item_and_an_object_for_each_key(ask):

@@ -294,6 +294,17 @@ def test_check_warns_of_what_nobody_could_use(site):
     assert codes("vague") == ["CH0114"]
 
 
+@pytest.mark.promise("P-201")
+def test_check_says_what_is_admitted_as_guarded(site):
+    bold = GREET.replace("@tool", '@tool(risk="safe", effects={"name": "fs.write"})')
+    site.plugin("bold", bold, synced=True)
+    (finding,) = check("bold")
+    assert (finding.code, finding.severity) == ("CH0116", "warning")
+    assert "declares itself safe, and it writes files" in finding.message
+    site.plugin("meek", bold.replace('"safe"', '"guarded"'), synced=True)
+    assert codes("meek") == []
+
+
 def test_check_reports_twins(site):
     site.plugin("twin", GREET, distribution="one", value="twin_one", synced=False)
     site.plugin("twin", GREET, distribution="two", value="twin_two", synced=False)

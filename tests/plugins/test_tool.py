@@ -118,6 +118,10 @@ def test_every_option_arrives_in_the_meta():
         ({"path": "fs.write:${run}/../{}"}, "L1", "unsafe"),
         ({"path": "fs.write:${running}/{}"}, "L1", "unsafe"),
         ({"path": "host.gmail.send"}, "L2", "unsafe"),
+        ({"path": "fs.exec:${run}/{}"}, "L2", "unsafe"),
+        ({"path": "mem.write:own/{}"}, "L1", "safe"),
+        ({"path": "mem.write:own/../{}"}, "L1", "unsafe"),
+        ({"path": "mem.write"}, "L1", "unsafe"),
     ],
 )
 def test_level_and_risk_follow_from_effects(effects, level, risk):

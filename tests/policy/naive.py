@@ -5,6 +5,7 @@ Capabilities come as canonical text, which `parse` made; here they are taken apa
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 SENSITIVE = re.compile(r"(\.env.*|.*\.pem|id_.*|\.netrc)")
@@ -114,6 +115,8 @@ def authority(wanted, call, grants, denies, asks):
     ]
     if why == "own" or (why == "sensitive" and not exact):
         return "deny", False
+    if why == "sensitive":
+        covering = exact
     allowing = [each for each in covering if each.mode == "allow"]
     if any(each.issuer in people for each in allowing):
         return "allow", True
@@ -121,6 +124,30 @@ def authority(wanted, call, grants, denies, asks):
         return "deny", False
     asked = any(fits(each, wanted, meets_part) and satisfied(each, call) for each in asks)
     return ("allow" if allowing and not asked else "ask"), False
+
+
+def risk(tool):
+    """Return the risk under which a tool outside every engine is admitted."""
+    if tool.risk != "safe":
+        return tool.risk
+    effects = [tool.effects[each] for each in tool.effects]
+    texts = [text for each in effects for text in ([each] if isinstance(each, str) else each)]
+    reading = "agent.spawn env.read fs.read mem.read model.call sandbox.read secret.use tool."
+    level, writes_own, requests = 0, False, False
+    for text in texts:
+        if re.match(r"fs\.(write|delete):\$\{run\}(/(?!.*\.\.).*)?$", text) or re.match(
+            r"mem\.write:own(/(?!.*\.\.).*)?$|sandbox\.write(:|$)", text
+        ):
+            level, writes_own = max(level, 1), True
+        elif re.match(r"sandbox\.exec(:|$)", text):
+            level, writes_own = 2, True
+        elif re.match(r"net\.http(:|$)", text):
+            level, requests = 2, True
+        elif not text.startswith(tuple(reading.split())):
+            return "guarded"
+    if tool.side_effects and (requests or not writes_own):
+        return "guarded"
+    return "guarded" if int(tool.capability_level[1]) > level else "safe"
 
 
 CONTRACT = ["input_schema", "output_schema", "capability_level", "risk", "requires_confirm"]
@@ -151,11 +178,11 @@ def plain(tool, field):
 
 
 def decide(request, grants, denies, asks, checks):
-    """Return the verdict on a call."""
-    grants = [each for each in grants if not suspended(each, request.tool)]
+    """Return the verdict on a call of a tool as its author declares it."""
+    tool = replace(request.tool, risk=risk(request.tool))
+    grants = [each for each in grants if not suspended(each, tool)]
     found = [authority(each, request.input, grants, denies, asks) for each in request.capabilities]
     verdicts = [verdict for verdict, _ in found] + [each.verdict for each in checks]
-    tool = request.tool
     careful = tool.risk != "safe" or tool.requires_confirm
     if tool.risk == "unsafe" or (careful and not all(by for _, by in found)):
         verdicts.append("ask")

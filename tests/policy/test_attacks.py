@@ -239,7 +239,7 @@ async def test_a_link_made_after_the_decision_leads_nowhere():
     provider = Provider().offer("demo.swap", swap, effects={"path": ("fs.read", "fs.write")})
     async with memory_hive(providers=[provider]) as hive:
         (hive.root / "notes").mkdir()
-        grants = ["fs.write:${workspace}/**"]
+        grants = ["fs.read:${workspace}/**", "fs.write:${workspace}/**"]
         await hive.call("demo.swap", {"path": "notes"}, RunOptions(grants=grants, approve="deny"))
         assert len(seen) == 2
         assert not (hive.root / ".clawhive" / "new").exists()

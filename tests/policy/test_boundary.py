@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import contains, parse
@@ -62,6 +62,11 @@ def test_a_boundary_never_widens_either_side(grants, permissions):
 
 
 @given(GRANTS, st.lists(PATTERNS, min_size=1, max_size=4), RESOURCES)
+@example(
+    [grant("fs.read:**", "starter"), grant("fs.read:/w/.env", "user", "ask")],
+    ["fs.read:/w/.env"],
+    "fs.read:/w/.env",
+)
 def test_a_boundary_decides_as_both_sides_together(grants, permissions, resource):
     capability = parse(resource)
     inside = any(contains(parse(bound), capability) for bound in permissions)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from clawhive_core.capabilities import parse
+from clawhive_core.catalog.listing import admitted
 from clawhive_core.errors import CapabilityError
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
@@ -23,6 +24,14 @@ CALLS_OF_A_POLICY = 50
 
 
 TOOL = ToolMeta("demo.tool", "A tool.", {"type": "object"}, "mcp_demo", risk="safe")
+EFFECTS = [
+    *("fs.read", "fs.read:${workspace}/**", "fs.write", "fs.write:{}/**", "fs.write:${run}/{}"),
+    *("fs.write:${run}/../{}", "fs.write:${run}x/{}", "fs.delete", "fs.delete:${run}/**"),
+    *("fs.exec:/bin/sh", "fs.exec:${run}/{}", "net.http", "net.http:https://a.org/{}"),
+    *("net.connect", "mem.read", "mem.write", "mem.write:own/{}", "mem.write:shared/{}"),
+    *("sandbox.write", "sandbox.exec:{0}", "sandbox.read:**", "secret.use:k", "tool.call:a.b"),
+    *("host.gmail.read:INBOX", "agent.spawn:a", "model.call:p", "env.read"),
+]
 IDENTITIES = [
     ToolIdentity.of(each).text
     for each in (
@@ -71,17 +80,34 @@ def policy(rnd, verbs):
     def some(most):
         return [capability(rnd, verbs, pattern=True) for _ in range(rnd.randint(0, most))]
 
+    patterns = some(8)
+    if verbs[0].startswith("fs.") and rnd.random() < 0.2:  # a secret, by itself and in its folder
+        patterns += [f"{verbs[0]}:/a/.env", f"{verbs[0]}:/a/.env", f"{verbs[0]}:/a/**"]
     grants = [
         grant(
             each,
             rnd.choice(["user", "starter", "skill", "config", "approval"]),
             rnd.choice(["allow", "allow", "ask"]),
             uses=rnd.choice([None, None, 3]),
-            tool=rnd.choice([None] * 16 + IDENTITIES),
+            tool=rnd.choice([None] * 12 + IDENTITIES),
         )
-        for each in some(8)
+        for each in patterns
     ]
     return grants, some(2), some(2)
+
+
+def declared(rnd):
+    """Return what a tool says of its calls; most say no more than that they are safe."""
+    if rnd.random() < 0.7:
+        return {"side_effects": rnd.random() < 0.1}
+    return {
+        "effects": {
+            name: tuple(rnd.sample(EFFECTS, rnd.randint(1, 2))) if rnd.random() < 0.5 else each
+            for name, each in zip("xyz", rnd.sample(EFFECTS, rnd.randint(0, 2)), strict=False)
+        },
+        "side_effects": rnd.random() < 0.3,
+        "capability_level": rnd.choice(["L0", "L0", "L1", "L2"]),
+    }
 
 
 def request(rnd, verbs, held):
@@ -98,6 +124,7 @@ def request(rnd, verbs, held):
         rnd.choice(["demo", "mcp_demo", "skill_demo"]),
         risk=rnd.choice(["safe", "safe", "guarded", "unknown", "unsafe"]),
         requires_confirm=rnd.random() < 0.1,
+        **declared(rnd),
     )
     given = {"n": rnd.choice(VALUES), "to": rnd.choice(VALUES)}
     return PolicyRequest(tool, given, DEFAULT_AGENT, tuple(dict.fromkeys(needs)), "t", "s", "c")
@@ -105,7 +132,7 @@ def request(rnd, verbs, held):
 
 def compare(rnd, count):
     """Decide calls twice; return how often each verdict was given."""
-    seen = dict.fromkeys(("allow", "ask", "deny", "suspended"), 0)
+    seen = dict.fromkeys(("allow", "ask", "deny", "suspended", "raised"), 0)
     for _ in range(count // CALLS_OF_A_POLICY):
         verbs = rnd.sample(VERBS, 2)
         grants, denies, asks = policy(rnd, verbs)
@@ -113,11 +140,13 @@ def compare(rnd, count):
         for _ in range(CALLS_OF_A_POLICY):
             call = request(rnd, verbs, grants)
             checks = [CheckResult(rnd.choice(["ask", "deny"]), "c")] if rnd.random() < 0.05 else []
-            ours = decide(call, rules, checks)
+            admission = replace(call, tool=admitted(call.tool))
+            ours = decide(admission, rules, checks)
             theirs = naive.decide(call, grants, denies, asks, checks)
             assert ours.verdict == theirs, (call, [each.to_dict() for each in grants], denies, asks)
             seen[ours.verdict] += 1
             seen["suspended"] += bool(ours.suspended)
+            seen["raised"] += bool(admission.tool.raised)
     return seen
 
 

@@ -103,10 +103,12 @@ def test_nothing_is_told_of_rights_that_stand_and_nobody_is_told_twice(log, user
     refresh(rules)
     assert told == []
     stop()
+    late = []
     GrantBook(user_dir, log).revoke(grant_id, datetime.now(UTC))
     refresh(rules)
     refresh(rules)
-    assert (len(told), len(heard)) == (0, 1)
+    rules.on_revoked(late.append)
+    assert (len(told), len(heard), late) == (0, 1, heard)
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])

@@ -24,11 +24,11 @@ from clawhive_core.runs.task_tools import task_providers
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 
-DOCS, WORKSPACE = "fs.write:${workspace}/docs/**", "fs.write:${workspace}/**"
-SAFE = {"effects": {"path": "fs.write"}}
+DOCS, WORKSPACE = "net.http:h.example/docs/**", "net.http:h.example/**"
+SAFE = {"effects": {"path": "net.http:https://h.example/{}"}}
 
 
-def step(name, tool="test.put", path="docs/a.md", **more):
+def step(name, tool="test.get", path="docs/a.md", **more):
     return {"name": name, "tool": tool, "input": {"path": path}, **more}
 
 
@@ -41,8 +41,8 @@ def skill(*steps, permissions=(WORKSPACE,), trusted=True):
 
 
 @pytest.fixture
-def putting(tools):
-    return tools.add("test.put", lambda given, ctx: given["path"], **SAFE)
+def getting(tools):
+    return tools.add("test.get", lambda given, ctx: given["path"], **SAFE)
 
 
 def steps_of(hive):
@@ -61,12 +61,12 @@ def statuses(run):
 
 
 @pytest.mark.promise("P-122")
-async def test_a_step_has_its_own_rights_and_the_next_one_does_not(putting):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_a_step_has_its_own_rights_and_the_next_one_does_not(getting):
+    async with memory_hive(providers=[getting]) as hive:
         hive.skills.append(skill(step("one", permissions=[DOCS]), step("two")))
         run = await hive.run(task="job")
         assert statuses(run) == {"one": "succeeded", "two": "waiting_approval"}
-        assert steps_of(hive) == [("one", "fs.write:ROOT/docs/**", "allow", True)]
+        assert steps_of(hive) == [("one", "net.http:https://h.example/docs/**", "allow", True)]
         (used,) = run["steps"][0]["invocations"][0]["granted_capabilities"]
         sql = "SELECT scope, issuer FROM v_grants WHERE grant_id = ?"
         assert [tuple(row) for row in hive.log.read(sql, (used["grant_id"],))] == [
@@ -74,8 +74,8 @@ async def test_a_step_has_its_own_rights_and_the_next_one_does_not(putting):
         ]
 
 
-async def test_what_no_step_states_for_itself_the_whole_task_has(putting):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_what_no_step_states_for_itself_the_whole_task_has(getting):
+    async with memory_hive(providers=[getting]) as hive:
         permissions = (WORKSPACE, "env.read:HOME")
         hive.skills.append(
             skill(
@@ -89,7 +89,7 @@ async def test_what_no_step_states_for_itself_the_whole_task_has(putting):
             "SELECT capability FROM v_grants WHERE issuer = 'skill' AND scope = 'task'"
         )
     assert statuses(run) == {"one": "succeeded", "two": "succeeded"}
-    assert [row[0].partition(":")[0] for row in given] == ["fs.write", "tool.call"]
+    assert [row[0].partition(":")[0] for row in given] == ["net.http", "tool.call"]
 
 
 async def test_a_step_beside_it_does_not_have_its_rights(tools):
@@ -100,25 +100,25 @@ async def test_a_step_beside_it_does_not_have_its_rights(tools):
         return "held"
 
     tools.add("test.hold", hold, **SAFE).add("test.look", lambda given, ctx: decided.set())
-    tools.add("test.put", lambda given, ctx: "put", **SAFE)
+    tools.add("test.get", lambda given, ctx: "got", **SAFE)
     async with memory_hive(providers=[tools]) as hive:
         hive.skills.append(
             skill(
                 step("holds", "test.hold", permissions=[WORKSPACE], needs=[]),
-                step("puts", needs=[]),
-                step("looks", "test.look", needs=["puts"], when="always"),
+                step("gets", needs=[]),
+                step("looks", "test.look", needs=["gets"], when="always"),
             )
         )
         run = await hive.run(task="job", approve="deny")
-    assert statuses(run) == {"holds": "succeeded", "puts": "failed", "looks": "succeeded"}
+    assert statuses(run) == {"holds": "succeeded", "gets": "failed", "looks": "succeeded"}
     assert run["error"]["code"] == "approval_required"
 
 
 async def test_the_items_of_a_list_and_nested_calls_have_the_rights_of_their_step(tools):
     async def outer(given, ctx):
-        return await ctx.call("test.put", {"path": given["path"]})
+        return await ctx.call("test.get", {"path": given["path"]})
 
-    tools.add("test.put", lambda given, ctx: given["path"], **SAFE).add("test.outer", outer)
+    tools.add("test.get", lambda given, ctx: given["path"], **SAFE).add("test.outer", outer)
     async with memory_hive(providers=[tools]) as hive:
         hive.skills.append(
             skill(
@@ -133,17 +133,17 @@ async def test_the_items_of_a_list_and_nested_calls_have_the_rights_of_their_ste
         )
         run = await hive.run(task="job", input={"paths": ["docs/a", "docs/b"]})
         assert run["status"] == "succeeded"
-        assert steps_of(hive) == [("each", "fs.write:ROOT/docs/**", "allow", True)]
+        assert steps_of(hive) == [("each", "net.http:https://h.example/docs/**", "allow", True)]
 
 
 @pytest.mark.promise("P-123")
-async def test_a_step_gets_no_more_than_its_skill_permits(putting):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_a_step_gets_no_more_than_its_skill_permits(getting):
+    async with memory_hive(providers=[getting]) as hive:
         wide = step("one", path="other/a", permissions=[WORKSPACE, "fs.read:/etc/**"])
         hive.skills.append(skill(wide, permissions=(DOCS,)))
         run = await hive.run(task="job")
         assert run["error"]["code"] == "denied"
-        assert steps_of(hive) == [("one", "fs.write:ROOT/docs/**", "allow", True)]
+        assert steps_of(hive) == [("one", "net.http:https://h.example/docs/**", "allow", True)]
 
 
 @pytest.mark.promise("P-123")
@@ -189,26 +189,26 @@ async def test_without_its_own_permissions_that_call_would_be_denied(tools):
         assert (await hive.run(task="job"))["error"]["code"] == "denied"
 
 
-async def test_a_step_that_another_planner_made_asks(putting):
+async def test_a_step_that_another_planner_made_asks(getting):
     class Planner:
         name, replans = "mine", False
 
         async def plan(self, task, ctx):
-            made = PlannedStep("one", "test.put", {"path": "docs/a"}, permissions=(DOCS,))
+            made = PlannedStep("one", "test.get", {"path": "docs/a"}, permissions=(DOCS,))
             return Plan("mine", (made,))
 
-    async with memory_hive(providers=[putting]) as hive:
+    async with memory_hive(providers=[getting]) as hive:
         hive.skills.append(skill(step("one", permissions=[DOCS])))
         hive._orchestrator.planners = {"mine": Planner()}
         request = hive._requests.task("job", {}, RunOptions())
         result = await hive._orchestrator.run(replace(request, planner="mine"))
         assert result.status == "waiting_approval"
         await hive.log.flush()
-        assert steps_of(hive) == [("one", "fs.write:ROOT/docs/**", "ask", True)]
+        assert steps_of(hive) == [("one", "net.http:https://h.example/docs/**", "ask", True)]
 
 
-async def test_a_task_type_called_as_a_tool_adds_nothing(putting):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_a_task_type_called_as_a_tool_adds_nothing(getting):
+    async with memory_hive(providers=[getting]) as hive:
         elevated = skill(step("one", permissions=[DOCS]))
         await hive.catalog.add(*task_providers([elevated], hive.catalog))
         async with hive.session() as session:
@@ -226,19 +226,18 @@ async def test_while_it_goes_on_its_rights_are_listed_and_a_person_may_revoke_th
         book = GrantBook(hive.config.user_dir, hive.log)
         (mine,) = [each for each in book.standing(now) if each["scope"] == "step"]
         listed.append(mine["capability"])
-        first = await ctx.call("test.put", given)
+        first = await ctx.call("test.get", given)
         book.revoke(mine["grant_id"], now)
-        await ctx.call("test.put", given)
+        await ctx.call("test.get", given)
         return first
 
-    tools.add("test.put", lambda given, ctx: "put", **SAFE).add("test.outer", outer)
+    tools.add("test.get", lambda given, ctx: "got", **SAFE).add("test.outer", outer)
     async with memory_hive(providers=[tools]) as hive:
         hive.skills.append(skill(step("one", "test.outer", permissions=[DOCS])))
         run = await hive.run(task="job", approve="deny")
-        root = str(hive.root)
     calls = [each["status"] for each in run["steps"][0]["invocations"]]
-    assert listed == [f"fs.write:{root}/docs/**"]
-    assert tools.calls.count(("test.put", {"path": "docs/a.md"})) == 1, calls
+    assert listed == ["net.http:https://h.example/docs/**"]
+    assert tools.calls.count(("test.get", {"path": "docs/a.md"})) == 1, calls
 
 
 @pytest.mark.parametrize("how", ["fail", "crash"])
@@ -274,7 +273,7 @@ async def test_a_cancellation_ends_the_rights(tools):
 
 @pytest.mark.promise("P-124")
 async def test_a_step_that_waits_has_none_and_gets_them_anew_when_it_goes_on(tools):
-    tools.add("test.put", lambda given, ctx: "put", **SAFE)
+    tools.add("test.get", lambda given, ctx: "got", **SAFE)
     tools.add("test.keep", lambda given, ctx: "kept", risk="guarded", **SAFE)
     async with memory_hive(providers=[tools]) as hive:
         hive.skills.append(
@@ -296,42 +295,42 @@ async def test_a_step_that_waits_has_none_and_gets_them_anew_when_it_goes_on(too
 
 @pytest.mark.promise("P-124")
 async def test_a_killed_step_has_none_and_gets_them_anew_when_the_run_is_resumed(tools, stop):
-    tools.add("test.put", lambda given, ctx: "put", idempotent=True, **SAFE)
+    tools.add("test.get", lambda given, ctx: "got", idempotent=True, **SAFE)
     async with memory_hive(providers=[tools]) as hive:
         hive.skills.append(skill(step("one", permissions=[DOCS])))
-        await stop(hive).run(task="job", kill="test.put")
+        await stop(hive).run(task="job", kill="test.get")
         assert all(ended for *_, ended in steps_of(hive))
         assert (await hive.resume("last"))["status"] == "succeeded"
         assert [(each[0], each[3]) for each in steps_of(hive)] == [("one", True)] * 2
         assert (await hive.replay("last")).ok
 
 
-async def test_the_rows_are_what_a_replay_of_the_log_gives(putting, stop):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_the_rows_are_what_a_replay_of_the_log_gives(getting, stop):
+    async with memory_hive(providers=[getting]) as hive:
         hive.skills.append(skill(step("one", permissions=[DOCS]), step("two")))
         await hive.run(task="job")
-        await stop(hive).run(task="job", kill="test.put")
+        await stop(hive).run(task="job", kill="test.get")
         assert [each[3] for each in steps_of(hive)] == [True, True]
         assert compare(hive.log, ledger.PROJECTIONS, ("grants",)) == ()
 
 
-async def test_policy_show_lists_the_rights_of_steps_and_explain_decides_in_one(putting):
-    async with memory_hive(providers=[putting]) as hive:
+async def test_policy_show_lists_the_rights_of_steps_and_explain_decides_in_one(getting):
+    async with memory_hive(providers=[getting]) as hive:
         hive.skills.append(skill(step("one", permissions=[DOCS]), step("two")))
         rules = hive.rules(task="job")["rules"]
         shown = [(each["step"], each["mode"]) for each in rules if each["issuer"] == "skill"]
         assert shown == [(None, "allow"), ("one", "allow")]
         given = {"path": "docs/a.md"}
         verdicts = [
-            (await hive.explain("test.put", given, task="job", step=name))["verdict"]
+            (await hive.explain("test.get", given, task="job", step=name))["verdict"]
             for name in ("one", "two", None)
         ]
         assert verdicts == ["allow", "ask", "ask"]
         with pytest.raises(UsageError, match="has no step `on`") as caught:
-            await hive.explain("test.put", given, task="job", step="on")
+            await hive.explain("test.get", given, task="job", step="on")
         assert caught.value.fix == "did you mean `one`?"
         with pytest.raises(UsageError, match="a step is one of a task type"):
-            await hive.explain("test.put", given, step="one")
+            await hive.explain("test.get", given, step="one")
 
 
 PATTERNS = st.lists(

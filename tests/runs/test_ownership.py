@@ -6,7 +6,7 @@ import time
 import anyio
 import pytest
 
-from clawhive_core.errors import RunBusy
+from clawhive_core.errors import RunBusy, StorageError
 from clawhive_core.runs.ownership import STALE_SECONDS, Owner, beat, claim, recover
 from clawhive_core.runs.view import run_json
 from clawhive_core.testing import memory_hive
@@ -88,6 +88,25 @@ async def test_a_run_of_a_dead_process_can_be_taken(hive, owner):
     put_owner(hive, owner, heartbeat=time.time() - STALE_SECONDS - 1)
     await hive.log.append(within=claim(RUN, Owner.me()))
     assert owner_rows(hive) == [(RUN, os.getpid())]
+
+
+async def test_an_owner_looks_again_where_it_could_not_read_and_its_heart_goes_on(hive):
+    put_owner(hive, Owner.me(), heartbeat=1.0)
+    looked = []
+
+    def look():
+        looked.append(1)
+        raise StorageError("the grants cannot be read")
+
+    def renewed():
+        return hive.log.read("SELECT heartbeat FROM run_owners")[0][0] > 1.0
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat, hive.log, RUN, 0.01, look)
+        with anyio.fail_after(10):
+            while len(looked) < 3 or not renewed():
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
 
 
 async def test_an_owner_on_another_machine_lives_by_its_heartbeat(hive):

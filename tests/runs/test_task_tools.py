@@ -139,13 +139,13 @@ async def test_a_task_reaches_no_further_than_its_skill_declares(tools):
 
 
 async def test_declared_permissions_give_a_task_nothing_that_its_caller_lacks(tools):
-    tools.add("test.put", lambda given, ctx: "put", effects={"n": "fs.write"}, risk="safe")
-    put = [step("a", "test.put", input={"n": "a.txt"})]
-    jobs = skill(permissions=("fs.write:${workspace}/**",), job=(put, None))
+    tools.add("test.look", lambda given, ctx: "seen", effects={"n": "fs.read"}, risk="safe")
+    look = [step("a", "test.look", input={"n": "/srv/a.txt"})]
+    jobs = skill(permissions=("fs.read:/srv/**",), job=(look, None))
     async with memory_hive(providers=[tools]) as hive:
         await offer(hive, jobs)
         _, outcome = await hive.call("demo.job", {"n": 1})
-    assert outcome.structured["error"] in {"approval_required", "approval_denied"}
+    assert outcome.structured["error"] == "denied"
     assert tools.calls == []
 
 

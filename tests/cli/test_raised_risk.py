@@ -1,0 +1,62 @@
+"""A plugin's tool that calls itself safe and writes files: what its user sees, and is asked."""
+
+import pytest
+
+SOURCE = """
+from clawhive_core import tool
+
+@tool(risk="safe", effects={"path": "fs.write"})
+def keep(path: str) -> str:
+    "Write a file, on paper."
+    return f"kept {path}"
+
+@tool(risk="safe", effects={"path": "fs.write:${run}/{}"})
+def leave(path: str) -> str:
+    "Write into the run's folder, on paper."
+    return f"left {path}"
+"""
+WHY = "declared safe, and it writes files"
+ARGS = ("--args", '{"path": "a.md"}')
+
+
+@pytest.fixture
+def bold(clawhive, site):
+    site.plugin("bold", SOURCE)
+    return clawhive
+
+
+@pytest.mark.promise("P-201")
+def test_every_place_that_shows_the_tool_says_its_risk_and_why(bold):
+    listed = bold("tools", "list", "--json").json["tools"]
+    risks = {each["name"]: (each["risk"], each["raised"]) for each in listed}
+    assert (risks["bold.keep"], risks["bold.leave"]) == (("guarded", WHY), ("safe", None))
+    assert f"guarded: bold.keep: {WHY}" in bold("tools", "list").out.splitlines()
+    shown = bold("tools", "show", "bold.keep").out
+    assert "bold.keep  bold  L1  guarded" in shown
+    assert f"risk:     {WHY}: decided as guarded" in shown
+    assert "risk:" not in bold("tools", "show", "bold.leave").out
+    explained = bold("policy", "explain", "bold.keep", *ARGS)
+    assert "ask: bold.keep" in explained.out
+    assert f"the tool's risk is guarded: {WHY}" in explained.out
+    told = bold("explain", "CH0116").out
+    assert "fs.write:${run}/{}" in told
+
+
+@pytest.mark.promise("P-201")
+def test_no_grant_but_a_persons_lets_it_run_unasked(bold):
+    skill = bold.root / "skills" / "one"
+    skill.mkdir(parents=True)
+    skill.joinpath("clawhive.yaml").write_text(
+        "id: one\n"
+        'permissions: ["fs.write:${workspace}/**", "fs.write:${run}/**"]\n'
+        "tasks:\n"
+        "  keep: {steps: [{name: keep, tool: bold.keep, input: {path: a.md}}]}\n"
+        "  leave: {steps: [{name: leave, tool: bold.leave, input: {path: a.md}}]}\n"
+    )
+    assert bold("skills", "trust", "one", "--yes").code == 0
+    assert bold("run", "--task", "leave").code == 0
+    assert bold("run", "--task", "keep").code == 3
+    assert bold("run", "--task", "keep", "--grant", "fs.write:${workspace}/a.md").code == 0
+    outside = bold("tools", "call", "bold.leave", "--args", '{"path": "../a.md"}')
+    assert outside.code == 1
+    assert "leads out of the run's folder" in outside.out + outside.err
