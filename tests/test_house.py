@@ -102,6 +102,21 @@ def test_no_room_imports_the_public_names():
     assert guilty == []
 
 
+def test_every_dataclass_of_the_core_is_made_when_it_is_needed():
+    """`clawhive_core.model.late` makes the same class for a fraction of the import."""
+    core = ROOT / "clawhive_core"
+    guilty = [
+        place(path, node)
+        for path, tree in TREES.items()
+        if path.is_relative_to(core) and path != core / "model" / "late.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and any(each.name == "dataclass" for each in node.names)
+    ]
+    assert guilty == []
+
+
 def test_plugins_of_this_repository_import_public_names_only():
     guilty = [
         place(path, node)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
@@ -29,6 +28,7 @@ from clawhive_core.capabilities.domains import (
     spelled_text,
 )
 from clawhive_core.capabilities.reading import Reading, shown
+from clawhive_core.model.late import dataclass
 
 MAX_USES: Final = 1_000_000_000
 MAX_CONSTRAINTS: Final = 64

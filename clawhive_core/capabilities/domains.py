@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from clawhive_core.model.late import dataclass
 
 LARGEST: Final = 2**53
 """Beyond it two numbers of JSON may be read as one."""

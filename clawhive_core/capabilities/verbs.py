@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level
 from clawhive_core.protocols.check import Verdict
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from clawhive_core.model.late import dataclass
 
 TomlPath = tuple[str | int, ...]
 """A key's segments; a number counts the tables of an array of tables."""

@@ -6,12 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.config.places import Span, TomlPath, find_places, nearest_place
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.late import dataclass
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; what is larger is no configuration."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -23,6 +22,7 @@ from clawhive_core.capabilities import (
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
 from clawhive_core.execution.nofollow import real_path
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(0?)\}")

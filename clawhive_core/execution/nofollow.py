@@ -13,8 +13,9 @@ import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Literal
+
+from clawhive_core.model.late import dataclass
 
 Kind = Literal["file", "directory", "link", "other"]
 

@@ -14,13 +14,13 @@ import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution import nofollow
 from clawhive_core.execution.nofollow import Found
+from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.context import Stream
 from clawhive_core.protocols.sandbox import SandboxLimits
 

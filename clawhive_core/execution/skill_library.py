@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePath
 
@@ -17,6 +17,7 @@ from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ClawHiveError, SkillError, StorageError, ToolError, UsageError
 from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import protection_of
 from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.skill import Skill

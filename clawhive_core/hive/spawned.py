@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,6 +11,7 @@ import anyio
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.results import error_of
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
+
+from clawhive_core.model.late import dataclass
 
 SinkKind = Literal["recipient", "url", "account", "path", "selector", "value"]
 """What an argument names: a person who gets something, an address of the web, where money goes, a

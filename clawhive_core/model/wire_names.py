@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Generic, TypeVar
 
 from clawhive_core.errors import ModelError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef
 
 MAX_WIRE_NAME = 64

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS

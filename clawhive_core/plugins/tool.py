@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType
 from typing import (
@@ -22,6 +21,7 @@ from typing import (
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import JsonSchema, Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import (

@@ -6,7 +6,7 @@ import builtins
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,6 +18,7 @@ from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
 from clawhive_core.policy.approval_rows import STANDING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any
@@ -20,6 +20,7 @@ from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.failures import model_failure
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import (
     LlmRequest,
     LlmResponse,

@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.runs import ENDED
 from clawhive_core.runs.lineage import children_of

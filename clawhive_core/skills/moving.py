@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.manifest import MANIFEST, MANIFESTS
 from clawhive_core.skills.place import InvalidSkill

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
 from clawhive_core.skills.place import Place
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import Document, read_text, with_severity
 from clawhive_core.skills.place import InvalidSkill, Place
 
