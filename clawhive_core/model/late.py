@@ -19,49 +19,66 @@ else:
     def dataclass(**options: bool) -> Callable[[type], type]:
         """Return what makes of a class what `dataclasses.dataclass(**options)` makes of it.
 
-        A slotted class has no `ClassVar`, no `InitVar` and no field of a class without slots: for
-        those there is the original. What is wrong with a class is said at its first use.
+        What is wrong with a slotted class is said at its first use.
         """
-        if not options.get("slots"):
+        if not options.get("slots") or options.get("weakref_slot"):
             return dataclasses.dataclass(**options)
-        return lambda body: _Unmade(body, options).final
+        return lambda written: _Unmade(written, options).final
 
 
 __all__ = ["dataclass"]
+
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_FIELDS = ("__match_args__", "__dataclass_fields__")
+_MAKING = frozenset({"__init__", "__setattr__", "__delattr__", "__replace__", *_FIELDS})
+_COMPARING = frozenset({"__repr__", "__eq__", "__hash__", *_ORDER})
+_KEEPING = frozenset({"__getstate__", "__setstate__", "__dataclass_params__"})
+"""What instances need; what most classes never need; what hardly any does."""
 
 _making = RLock()
 
 
 class _Unmade:
-    """A class as it was written, and the slotted one that everybody has, whose methods are late."""
+    """A class as it was written, and the slotted one that everybody has, whose methods are late.
 
-    __slots__ = ("body", "final", "options")
+    Raises:
+        TypeError: An annotation is not that of a field.
+    """
 
-    def __init__(self, body: type, options: Mapping[str, bool]) -> None:
-        self.body, self.options = body, options
-        names = tuple(body.__annotations__)
-        left_out = {"__dict__", "__weakref__", *names}
-        members = {name: each for name, each in vars(body).items() if name not in left_out}
-        late = {name: _Late(self, name) for name in _made(options) if name not in members}
-        slots = {"__slots__": names, "__qualname__": body.__qualname__}
-        self.final = type(body)(body.__name__, body.__bases__, members | late | slots)
+    __slots__ = ("bases", "final", "members", "options")
 
-    def make(self) -> None:
-        """Have `dataclasses` make what is late and put it into its place.
+    def __init__(self, written: type, options: dict[str, bool]) -> None:
+        fields = written.__annotations__
+        if any(word in str(kind) for kind in fields.values() for word in ("ClassVar", "InitVar")):
+            raise TypeError(f"{written}: a late dataclass has fields only")
+        self.options, self.bases = options, written.__bases__
+        self.members = {**vars(written), "__qualname__": written.__qualname__}
+        for name in ("__dict__", "__weakref__"):
+            self.members.pop(name, None)
+        own = {name: each for name, each in self.members.items() if name not in fields}
+        late = {name: _Late(self, name) for name in _added(options) if name not in own}
+        own |= {**late, "__slots__": tuple(fields)}
+        self.final: type = type(written)(written.__name__, self.bases, own)
+
+    def make(self, name: str) -> None:
+        """Put what is late with this name into its place, and what is made together with it.
 
         Raises:
-            TypeError: What `dataclasses` raises, or an annotation is not that of a slot.
-            ValueError: A default is mutable.
+            TypeError: As `dataclasses`.
+            ValueError: As `dataclasses`.
         """
         with _making:
-            late = [name for name, each in vars(self.final).items() if isinstance(each, _Late)]
-            if not late:
+            late = {each for each, value in vars(self.final).items() if isinstance(value, _Late)}
+            if name not in late:
                 return
-            made = vars(cast("type", dataclasses.dataclass(**self.options)(self.body)))
-            if made["__slots__"] != vars(self.final)["__slots__"]:
-                raise TypeError(f"{self.final}: not every annotation is that of a slot")
-            for name in late:
-                setattr(self.final, name, made[name])
+            together, spared = _part(name)
+            options = {**self.options, **dict.fromkeys(spared, False)}
+            if together is _COMPARING:
+                options["unsafe_hash"] = "__hash__" in late
+            written = type(self.final)(self.final.__name__, self.bases, dict(self.members))
+            made = vars(cast("type", dataclasses.dataclass(**options)(written)))
+            for each in late & together:
+                setattr(self.final, each, made[each])
 
 
 class _Late:
@@ -73,19 +90,33 @@ class _Late:
         self.unmade, self.name = unmade, name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        self.unmade.make()
+        self.unmade.make(self.name)
         made = vars(self.unmade.final)[self.name]
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
 
-def _made(options: Mapping[str, bool]) -> tuple[str, ...]:
+def _part(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return what is made together with a name, and the options that need not be given for it."""
+    if name in _COMPARING:
+        return _COMPARING, ("slots", "init", "frozen")
+    if name in _MAKING:
+        return _MAKING, ("slots", "repr", "eq", "order", "unsafe_hash")
+    return _KEEPING, ()
+
+
+def _added(options: Mapping[str, bool]) -> list[str]:
     """Return the names of what `dataclasses` adds to a class."""
     frozen, equal = options.get("frozen", False), options.get("eq", True)
-    return (
-        *("__init__", "__repr__", "__match_args__", "__dataclass_fields__", "__dataclass_params__"),
-        *(("__eq__",) if equal else ()),
-        *(("__lt__", "__le__", "__gt__", "__ge__") if options.get("order") else ()),
-        *(("__hash__",) if options.get("unsafe_hash") or (frozen and equal) else ()),
-        *(("__setattr__", "__delattr__", "__getstate__", "__setstate__") if frozen else ()),
-        *(("__replace__",) if sys.version_info >= (3, 13) else ()),
-    )
+    added = ["__init__", "__repr__", "__match_args__"]
+    added += ["__dataclass_fields__", "__dataclass_params__"]
+    if equal:
+        added.append("__eq__")
+    if options.get("unsafe_hash") or (frozen and equal):
+        added.append("__hash__")
+    if options.get("order"):
+        added += _ORDER
+    if frozen:
+        added += ["__setattr__", "__delattr__", "__getstate__", "__setstate__"]
+    if sys.version_info >= (3, 13):
+        added.append("__replace__")
+    return added
