@@ -7,11 +7,14 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clawhive_core.config.places import Span, TomlPath, find_places, nearest_place
 from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import dataclass
+
+if TYPE_CHECKING:
+    from clawhive_core.config.places import Span, TomlPath
+
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; what is larger is no configuration."""
@@ -40,6 +43,8 @@ class TomlFile:
 
     def span(self, path: TomlPath) -> Span | None:
         """Return the place of a key, else of the nearest table above it."""
+        from clawhive_core.config.places import nearest_place
+
         return nearest_place(self.places, (*self.above, *path))
 
     def place(self, path: TomlPath) -> str:
@@ -125,6 +130,8 @@ def parse_toml(data: bytes, path: Path, shown: str) -> TomlFile:
     """
     import hashlib
     import tomllib
+
+    from clawhive_core.config.places import find_places
 
     text = _decode(data, shown)
     _refuse_long_keys(text, shown)

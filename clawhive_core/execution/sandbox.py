@@ -6,16 +6,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio import to_thread
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
-from clawhive_core.execution.sandbox_directory import SESSION_FACTOR, SandboxDirectory
-from clawhive_core.execution.sandbox_outputs import Outputs, collect
-from clawhive_core.execution.sandbox_report import result_of, shown_stream
 from clawhive_core.execution.sandbox_tools import (
     COLLECT_OUTPUTS,
     EXEC,
@@ -33,6 +30,11 @@ from clawhive_core.protocols.sandbox import (
     SandboxOutcome,
     Unsupported,
 )
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.sandbox_directory import SandboxDirectory
+    from clawhive_core.execution.sandbox_outputs import Outputs
+
 
 ALIASES: Mapping[str, str] = {
     "py": "python",
@@ -134,6 +136,9 @@ class SandboxBroker:
         Raises:
             ToolError: `io_error`.
         """
+        from clawhive_core.execution.sandbox_outputs import collect
+        from clawhive_core.execution.sandbox_report import shown_stream
+
         directory = self._directory(ctx.conversation_id)
         async with self._lock(ctx.conversation_id):
             outputs = await to_thread.run_sync(collect, directory, ctx.artifacts, self.limits)
@@ -151,6 +156,8 @@ class SandboxBroker:
             await engine.close()
 
     def _directory(self, conversation_id: str) -> SandboxDirectory:
+        from clawhive_core.execution.sandbox_directory import SandboxDirectory
+
         return SandboxDirectory(self._root, conversation_id)
 
     def _lock(self, conversation_id: str) -> anyio.Lock:
@@ -190,6 +197,8 @@ class SandboxBroker:
         self, directory: SandboxDirectory, input: Mapping[str, Any], remaining: float
     ) -> SandboxLimits:
         """Return what this execution may use: never more than configured, than asked, than left."""
+        from clawhive_core.execution.sandbox_directory import SESSION_FACTOR
+
         directory.create()
         used, limits = directory.usage(), self.limits
         left = max(1, int(min(remaining, 1e9) * 1000) - _ANSWER_MS)
@@ -297,6 +306,8 @@ class SandboxProvider:
         Raises:
             ToolError: With the code of what went wrong; a program that fails is an error result.
         """
+        from clawhive_core.execution.sandbox_report import result_of
+
         if tool_name == WRITE_FILES.name:
             written = await self._broker.write_files(input["files"], ctx.conversation_id)
             return ToolResult(ctx.tool_call_id, canonical_text(written), structured=written)

@@ -19,7 +19,6 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS
-from clawhive_core.plugins.toml_lines import line_of
 
 MANIFEST_NAME = "clawhive-plugin.toml"
 SYNC = "clawhive plugins sync"
@@ -328,6 +327,8 @@ class _Reader:
         fix: str,
         code: str | None = None,
     ) -> NoReturn:
+        from clawhive_core.plugins.toml_lines import line_of
+
         line = line_of(self._text, where)
         place = self._file if line is None else f"{self._file}:{line}"
         raise ManifestError(message, place=place, fix=fix, code=code)

@@ -35,7 +35,6 @@ from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import messages_of, said_before
-from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.folder import run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
@@ -72,6 +71,8 @@ class RequestMaker:
             UnknownModel: No model is named, by option or configuration.
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
+        from clawhive_core.runs.delegation import startable, started_by_words
+
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
         continues, before = said_before(self.log, options.session)
@@ -129,6 +130,8 @@ class RequestMaker:
             UsageError: `skill_disabled`, where a skill that is switched off has it.
             InvalidInput: The input fails the type's schema.
         """
+        from clawhive_core.runs.delegation import startable, started_by_type
+
         principal = agent_of(self.config, options.agent)
         known = Agent.read(self.config, principal).skills
         skills = [each for each in self.skills if known is None or each.id in known]
