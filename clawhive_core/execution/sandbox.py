@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio
-from anyio import to_thread
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.execution.sandbox_tools import (
@@ -96,7 +95,7 @@ class SandboxBroker:
         """
         directory = self._directory(conversation_id)
         async with self._lock(conversation_id):
-            usage = await to_thread.run_sync(directory.write, files, self.limits)
+            usage = await anyio.to_thread.run_sync(directory.write, files, self.limits)
         return {"files": sorted(files), "bytes": usage.bytes}
 
     async def execute(self, input: Mapping[str, Any], ctx: InvokeContext) -> Execution:
@@ -113,7 +112,7 @@ class SandboxBroker:
         directory = self._directory(ctx.conversation_id)
         program, argv = self._allowed(input["command"])
         async with self._lock(ctx.conversation_id):
-            limits = await to_thread.run_sync(self._limits, directory, input, ctx.remaining())
+            limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
             command = SandboxCommand(
                 argv=argv,
                 directory=directory.path,
@@ -121,10 +120,10 @@ class SandboxBroker:
                 stdin=input.get("stdin", "").encode("utf-8", "replace"),
                 limits=limits,
             )
-            await to_thread.run_sync(directory.forget_output)
+            await anyio.to_thread.run_sync(directory.forget_output)
             execution = await self._run(program, command, ctx)
             outcome = execution.outcome
-            await to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
+            await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
         return execution
 
     async def collect(self, ctx: InvokeContext) -> tuple[Outputs, dict[str, str]]:
@@ -141,8 +140,8 @@ class SandboxBroker:
 
         directory = self._directory(ctx.conversation_id)
         async with self._lock(ctx.conversation_id):
-            outputs = await to_thread.run_sync(collect, directory, ctx.artifacts, self.limits)
-            out, err = await to_thread.run_sync(
+            outputs = await anyio.to_thread.run_sync(collect, directory, ctx.artifacts, self.limits)
+            out, err = await anyio.to_thread.run_sync(
                 lambda: (directory.output("stdout"), directory.output("stderr"))
             )
         return outputs, {
@@ -218,7 +217,7 @@ class SandboxBroker:
             if program not in engine.programs:
                 continue
             try:
-                problem = await to_thread.run_sync(engine.unsupported, command)
+                problem = await anyio.to_thread.run_sync(engine.unsupported, command)
                 if problem is None:
                     outcome = await engine.run(command, ctx.output)
                     return Execution(engine, command.limits, outcome)

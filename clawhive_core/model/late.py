@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from dataclasses import dataclass
 else:
 
@@ -49,16 +50,19 @@ class _Unmade:
 
     def __init__(self, written: type, options: dict[str, bool]) -> None:
         fields = written.__annotations__
-        if any(word in str(kind) for kind in fields.values() for word in ("ClassVar", "InitVar")):
+        kinds = " ".join(map(str, fields.values()))
+        if "ClassVar" in kinds or "InitVar" in kinds:
             raise TypeError(f"{written}: a late dataclass has fields only")
         self.options, self.bases = options, written.__bases__
         self.members = {**vars(written), "__qualname__": written.__qualname__}
         for name in ("__dict__", "__weakref__"):
             self.members.pop(name, None)
         own = {name: each for name, each in self.members.items() if name not in fields}
-        late = {name: _Late(self, name) for name in _added(options) if name not in own}
-        own |= {**late, "__slots__": tuple(fields)}
-        self.final: type = type(written)(written.__name__, self.bases, own)
+        if own.get("__hash__", ...) is None and "__eq__" in own:
+            del own["__hash__"]  # nobody wrote it: `class` adds it beside an own `__eq__`
+        late = {name: _Late(self, name) for name in _added(tuple(options.items()))}
+        final = {**late, **own, "__slots__": tuple(fields)}
+        self.final: type = type(written)(written.__name__, self.bases, final)
 
     def make(self, name: str) -> None:
         """Put what is late with this name into its place, and what is made together with it.
@@ -104,8 +108,10 @@ def _part(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return _KEEPING, ()
 
 
-def _added(options: Mapping[str, bool]) -> list[str]:
-    """Return the names of what `dataclasses` adds to a class."""
+@cache
+def _added(given: tuple[tuple[str, bool], ...]) -> list[str]:
+    """Return the names of what `dataclasses` adds to a class with these options."""
+    options = dict(given)
     frozen, equal = options.get("frozen", False), options.get("eq", True)
     added = ["__init__", "__repr__", "__match_args__"]
     added += ["__dataclass_fields__", "__dataclass_params__"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -160,6 +159,8 @@ class Models:
             try:
                 return await self._attempt(adapter, request, scope, _least(patience.seconds, left))
             except ModelError as error:
+                import random
+
                 wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
                 if wait is None or (left is not None and wait > left):
                     raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Coroutine
@@ -55,7 +54,11 @@ class Owner:
 
 def _host() -> str:
     return "/".join(
-        (platform.node(), _read("/proc/sys/kernel/random/boot_id")[:8], _link("/proc/self/ns/pid"))
+        (
+            os.uname().nodename,
+            _read("/proc/sys/kernel/random/boot_id")[:8],
+            _link("/proc/self/ns/pid"),
+        )
     )
 
 

@@ -59,7 +59,7 @@ class ExportedTool:
     description: str = ""
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None
-    facts: ToolFacts = ToolFacts()
+    facts: ToolFacts = field(default_factory=ToolFacts)
 
     @property
     def function(self) -> str:
@@ -120,7 +120,7 @@ class Exports:
     tools: tuple[ExportedTool, ...] = ()
     place: Place | None = None
     """Where its version stands, else the exports."""
-    access: Access = Access()
+    access: Access = field(default_factory=Access)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools."""
@@ -177,9 +177,9 @@ class Skill:
     permissions: tuple[str, ...] = ()
     """The most that its handlers and tasks may ever be granted."""
     tasks: Mapping[str, TaskType] = field(default_factory=dict[str, TaskType])
-    exports: Exports = Exports()
+    exports: Exports = field(default_factory=Exports)
     imports: tuple[Import, ...] = ()
-    requires: Requires = Requires()
+    requires: Requires = field(default_factory=Requires)
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Places in what its own calls of a tool return that its further calls may read."""
     text_file: Path | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def migrate(connection: sqlite3.Connection, schemas: Sequence[RoomSchema], path:
     connection.execute(_ROOMS)
     connection.execute(
         "INSERT OR IGNORE INTO meta (key, value) VALUES ('database_id', ?)",
-        (f"db_{secrets.token_hex(16)}",),
+        (f"db_{os.urandom(16).hex()}",),
     )
     stored = _versions(connection)
     for schema in schemas:

@@ -119,6 +119,28 @@ def test_a_late_dataclass_has_in_the_end_what_dataclasses_adds(options):
     assert not any(isinstance(each, late._Late) for each in vars(mine).values())
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("own", ["__init__", "__eq__", "__hash__", "__repr__"])
+def test_what_a_late_dataclass_defines_itself_stays(options, own):
+    def body(decorate):
+        def method(*_):
+            return None if own == "__init__" else "own" if own == "__repr__" else 7
+
+        return decorate(type("Own", (), {"__annotations__": {"x": "int"}, "x": 1, own: method}))
+
+    if own == "__hash__" and options.get("unsafe_hash"):
+        pytest.skip("no class asks for a hash and has one")
+    mine, original = body(dataclass(**options)), body(dataclasses.dataclass(**options))
+    for probe in (
+        lambda cls: repr(cls()),
+        lambda cls: cls.__hash__ is None,
+        lambda cls: own == "__hash__" and hash(cls()),
+        lambda cls: cls() == 1,
+        lambda cls: cls().x,
+    ):
+        assert outcome(probe, mine) == outcome(probe, original)
+
+
 def test_a_late_dataclass_is_unpickled_where_it_was_never_made():
     code = (
         "import pickle, sys\n"
