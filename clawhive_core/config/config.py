@@ -24,10 +24,11 @@ from clawhive_core.config.settings import (
 )
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 REDACTED = "[redacted]"
 
-_SECRET = re.compile(r"key|token|secret|password|passwd|credential|authorization", re.IGNORECASE)
+_SECRET = pattern(r"key|token|secret|password|passwd|credential|authorization", re.IGNORECASE)
 _DEFAULT = "default"
 
 

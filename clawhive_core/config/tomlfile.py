@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 if TYPE_CHECKING:
     from clawhive_core.config.places import Span, TomlPath
@@ -21,11 +22,9 @@ SIZE_LIMIT = 1024 * 1024
 
 _DOTS_LIMIT = 500
 
-_AT = re.compile(
-    r"^(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)$", re.DOTALL
-)
-_ARRAY = re.compile(r"^\s*\[\[\s*tools\s*\]\]", re.MULTILINE)
-_TOOLS = re.compile(r"^\s*\[\s*tools\b|^\s*tools\s*[.=]", re.MULTILINE)
+_AT = pattern(r"^(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)$", re.DOTALL)
+_ARRAY = pattern(r"^\s*\[\[\s*tools\s*\]\]", re.MULTILINE)
+_TOOLS = pattern(r"^\s*\[\s*tools\b|^\s*tools\s*[.=]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
