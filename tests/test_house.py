@@ -102,6 +102,35 @@ def test_no_room_imports_the_public_names():
     assert guilty == []
 
 
+def test_every_dataclass_of_the_core_is_made_when_it_is_needed():
+    """`clawhive_core.model.late` makes the same class for a fraction of the import."""
+    core = ROOT / "clawhive_core"
+    guilty = [
+        place(path, node)
+        for path, tree in TREES.items()
+        if path.is_relative_to(core) and path != core / "model" / "late.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and any(each.name == "dataclass" for each in node.names)
+    ]
+    assert guilty == []
+
+
+def test_every_regular_expression_of_a_module_is_compiled_when_it_is_needed():
+    """`clawhive_core.model.patterns` is `re.compile` for what stands in a module."""
+    guilty = [
+        place(path, node)
+        for path, tree in TREES.items()
+        if path.is_relative_to(ROOT / "clawhive_core")
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
+    ]
+    assert guilty == []
+
+
 def test_plugins_of_this_repository_import_public_names_only():
     guilty = [
         place(path, node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +11,7 @@ from typing import Any, cast
 from clawhive_core.audit.keys import Keys, Scheme, append_line
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
+from clawhive_core.model.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

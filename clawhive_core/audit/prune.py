@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from clawhive_core.events.kinds import BODIES_PRUNED
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.events.references import references
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.storage.database import open_database
 from clawhive_core.storage.faults import storage_error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.audit.text import TextSearch
@@ -12,6 +11,7 @@ from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
 
 _PAGE = 500
 _IDS = ("run_id", "trace_id", "task_id", "step_id")

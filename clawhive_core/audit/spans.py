@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
 
 Attribute = str | bool | int | float | tuple[str, ...]
 Load = Callable[[Any], Any]

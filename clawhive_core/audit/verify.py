@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
 from clawhive_core.events.kinds import BODIES_PRUNED
 from clawhive_core.events.references import references
 from clawhive_core.events.schema import TRIGGERS
+from clawhive_core.model.late import dataclass
 from clawhive_core.storage.database import open_database
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import database_id

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
@@ -29,17 +28,19 @@ from clawhive_core.capabilities.domains import (
     spelled_text,
 )
 from clawhive_core.capabilities.reading import Reading, shown
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 MAX_USES: Final = 1_000_000_000
 MAX_CONSTRAINTS: Final = 64
 MAX_VALUES: Final = 1024
 
 _RESERVED: Final = ("uses", "until")
-_item = re.compile(r"\s*([^<>={}&\s]+)\s*(<=|>=|=|\bin\b)\s*(.*?)\s*")
-_moment = re.compile(
+_item = pattern(r"\s*([^<>={}&\s]+)\s*(<=|>=|=|\bin\b)\s*(.*?)\s*")
+_moment = pattern(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:]{8}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-_bad_escape = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_bad_escape = pattern(r"%(?![0-9A-Fa-f]{2})")
 _EXAMPLES = "`amount<=100`, `amount>=1`, `to in {ana,bo}`, `uses<=3`, `until=2026-12-01T00:00:00Z`"
 
 

@@ -8,15 +8,16 @@ single quotes. So two values are equal if and only if their spellings are; 1 and
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 LARGEST: Final = 2**53
 """Beyond it two numbers of JSON may be read as one."""
 
 Number = int | float
-_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_number = pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _special = frozenset("%&,{}?*'\"<>= ")
 
 

@@ -13,9 +13,10 @@ from typing import Final
 
 from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.patterns import pattern
 
-_bad_escape = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_plain = re.compile(r"[A-Za-z0-9._@:+=,~-]*")
+_bad_escape = pattern(r"%(?![0-9A-Fa-f]{2})")
+_plain = pattern(r"[A-Za-z0-9._@:+=,~-]*")
 _raw_in_url: Final = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()+,;=:@"
 )

@@ -9,17 +9,17 @@ written as RFC 5952 says; an IPv4 address mapped into IPv6 is that IPv4 address.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.capabilities.segments import ANY, REST, Segments
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.patterns import pattern
 
 _MAX_HOST: Final = 253
-_dots = re.compile("[.\u3002\uff0e\uff61]")
-_label = re.compile(r"[a-z0-9_-]{1,63}")
-_number = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_dots = pattern("[.\u3002\uff0e\uff61]")
+_label = pattern(r"[a-z0-9_-]{1,63}")
+_number = pattern(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 # RFC 5892 keeps these four; RFC 3490 folds them away.
 _deviating: Final = frozenset("\u00df\u03c2\u200c\u200d")
 

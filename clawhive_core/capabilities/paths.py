@@ -6,7 +6,6 @@ file. Names are bytes, as in POSIX; nothing is folded by case or by Unicode norm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -16,12 +15,13 @@ from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.capabilities.segments import ANY, EVERYTHING, REST, Segments
 from clawhive_core.capabilities.verbs import VERBS
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.patterns import pattern
 
 VARIABLES: Final = ("workspace", "run", "home")
 """What a path pattern may begin with, as `${workspace}`."""
 
-_variable = re.compile(r"\$\{([^}/]*)\}(?=/|\Z)")
-_ordinary = re.compile(r"/[A-Za-z0-9._@:+=,~/-]{1,1023}")
+_variable = pattern(r"\$\{([^}/]*)\}(?=/|\Z)")
+_ordinary = pattern(r"/[A-Za-z0-9._@:+=,~/-]{1,1023}")
 
 
 def read_path(reading: Reading, base: Segments | None = None) -> Segments:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +18,7 @@ from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.capabilities.segments import EVERYTHING, REST, Segments, covers, meet_segments
 from clawhive_core.capabilities.verbs import HOST_FAMILY, VERBS, Verb, closest_verbs, verb_of
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.late import dataclass
 
 _CACHED_LENGTH: Final = 1024
 _FILES: Final = frozenset(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from clawhive_core.capabilities.segments import ANY, REST, Segments
 from clawhive_core.capabilities.verbs import Verb
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.late import dataclass
 
 MAX_SEGMENTS: Final = 512
 MAX_SEGMENT: Final = 4096

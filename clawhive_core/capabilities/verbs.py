@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Level
 from clawhive_core.protocols.check import Verdict
 
@@ -149,7 +150,7 @@ HOST_FAMILY = Verb(
 )
 """What holds for every verb `host.<cap>`; `<cap>` is lower-case segments joined by dots."""
 
-_host_name = re.compile(r"host(?:\.[a-z0-9][a-z0-9_-]*){1,4}")
+_host_name = pattern(r"host(?:\.[a-z0-9][a-z0-9_-]*){1,4}")
 
 
 def verb_of(name: str) -> Verb | None:

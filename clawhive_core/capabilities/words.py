@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from clawhive_core.capabilities.escapes import escape, unescape
 from clawhive_core.capabilities.reading import Reading, shown
 from clawhive_core.capabilities.segments import ANY, EVERYTHING, REST, Segments
+from clawhive_core.model.patterns import pattern
 
 Parts = tuple[Segments, ...]
 
-_name = re.compile(r"[A-Za-z0-9_-]+")
+_name = pattern(r"[A-Za-z0-9_-]+")
 # API scopes are often URLs; `https://host` is then the first word.
-_scope = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]+")
+_scope = pattern(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]+")
 
 _BY_NAME: Final = "name"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -11,6 +11,7 @@ from clawhive_core.catalog.catalog import Catalog, Dropped, Shadow, Tool
 from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.names import problem_of
 from clawhive_core.config.config import Config
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 
 DEFAULT_ORDER = ("builtin", "web", "sandbox", "mcp_*", "stub")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from clawhive_core.model.canonical import digest
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 

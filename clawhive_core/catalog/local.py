@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -13,6 +13,7 @@ from clawhive_core.catalog.store import LOCAL, CatalogStore
 from clawhive_core.errors import ToolError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.tool import ToolDeclaration
 from clawhive_core.protocols.context import InvokeContext

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from clawhive_core.model.patterns import pattern
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){0,3}")
+_NAME = pattern(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){0,3}")
 _MAX_LENGTH = 200
 
 

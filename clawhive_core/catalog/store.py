@@ -161,11 +161,10 @@ _unclosed: dict[int, tuple[int, CatalogStore]] = {}
 
 
 def _close_at_exit() -> None:
-    import asyncio
-
     stores = [store for pid, store in _unclosed.values() if pid == os.getpid()]
     if not stores:
         return
+    import asyncio
 
     async def close() -> None:
         async with anyio.create_task_group() as group:

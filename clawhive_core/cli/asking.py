@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from clawhive_core.cli.approvals import describe, granted_lines
 from clawhive_core.cli.editing import edited_by_hand
 from clawhive_core.cli.grants import suspended_lines, suspended_rights
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
+from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     import anyio

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ import click
 from clawhive_core.cli.output import print_json
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import click
 
 from clawhive_core.cli.shared import take_shared
+from clawhive_core.model.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

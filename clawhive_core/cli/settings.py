@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clawhive_core.errors import UnknownId
+from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     import asyncio

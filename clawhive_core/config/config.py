@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -24,10 +23,12 @@ from clawhive_core.config.settings import (
     suggest,
 )
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 REDACTED = "[redacted]"
 
-_SECRET = re.compile(r"key|token|secret|password|passwd|credential|authorization", re.IGNORECASE)
+_SECRET = pattern(r"key|token|secret|password|passwd|credential|authorization", re.IGNORECASE)
 _DEFAULT = "default"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from clawhive_core.config.setting import Setting, check, shorten
@@ -18,6 +17,7 @@ from clawhive_core.config.settings import (
 from clawhive_core.config.tomlfile import TomlFile
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.late import dataclass
 
 _GUESSES = 50  # guessing costs about a millisecond a key; a file of unknown keys is none of ours
 

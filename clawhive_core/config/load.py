@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from clawhive_core.config.tomlfile import TomlFile, parse_toml, read_bytes, read
 from clawhive_core.config.trust import list_trust
 from clawhive_core.diagnostics.finding import Finding, Fix, sorted_findings
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.late import dataclass
 
 _TABLE = ("tool", "clawhive")
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 TomlPath = tuple[str | int, ...]
 """A key's segments; a number counts the tables of an array of tables."""
 
-_SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
-_SEGMENT = re.compile(r"[ \t]*([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')[ \t]*")
-_TOKEN = re.compile(
+_SPACE = pattern(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_SEGMENT = pattern(r"[ \t]*([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')[ \t]*")
+_TOKEN = pattern(
     r'"""(?:[^\\]|\\.)*?"{3,5}'  # up to two quotes may stand before the closing three
     r"|'''.*?'{3,5}"
     r'|"(?:[^"\\\n]|\\.)*"'

@@ -6,12 +6,12 @@ import os
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.config.tomlfile import read_bytes
 from clawhive_core.errors import StorageError
+from clawhive_core.model.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

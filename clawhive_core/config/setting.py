@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.late import dataclass
 
 Kind = Literal["text", "integer", "number", "flag", "texts", "names", "table", "tables"]
 """What a value is: `names` is a table of names to texts, `tables` an array of tables."""

@@ -6,23 +6,25 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clawhive_core.config.places import Span, TomlPath, find_places, nearest_place
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
+
+if TYPE_CHECKING:
+    from clawhive_core.config.places import Span, TomlPath
+
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; what is larger is no configuration."""
 
 _DOTS_LIMIT = 500
 
-_AT = re.compile(
-    r"^(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)$", re.DOTALL
-)
-_ARRAY = re.compile(r"^\s*\[\[\s*tools\s*\]\]", re.MULTILINE)
-_TOOLS = re.compile(r"^\s*\[\s*tools\b|^\s*tools\s*[.=]", re.MULTILINE)
+_AT = pattern(r"^(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)$", re.DOTALL)
+_ARRAY = pattern(r"^\s*\[\[\s*tools\s*\]\]", re.MULTILINE)
+_TOOLS = pattern(r"^\s*\[\s*tools\b|^\s*tools\s*[.=]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class TomlFile:
 
     def span(self, path: TomlPath) -> Span | None:
         """Return the place of a key, else of the nearest table above it."""
+        from clawhive_core.config.places import nearest_place
+
         return nearest_place(self.places, (*self.above, *path))
 
     def place(self, path: TomlPath) -> str:
@@ -125,6 +129,8 @@ def parse_toml(data: bytes, path: Path, shown: str) -> TomlFile:
     """
     import hashlib
     import tomllib
+
+    from clawhive_core.config.places import find_places
 
     text = _decode(data, shown)
     _refuse_long_keys(text, shown)

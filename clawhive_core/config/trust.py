@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.config.tomlfile import read_bytes
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.errors import ConfigError, UsageError
+from clawhive_core.model.late import dataclass
 
 _SCHEMA = "trust/1"
 _FILE = "trust.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from clawhive_core.diagnostics.fingerprint import fingerprints, portable_path
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError
+from clawhive_core.model.late import dataclass
 
 _SCHEMA = "baseline/1"
 

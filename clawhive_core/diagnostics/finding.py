@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
 
 Severity = Literal["error", "warning", "note"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.patterns import pattern
 
-_LINES = re.compile(r"(?<=\bline )\d+|(?<=:)\d+(?::\d+)?\b")
+_LINES = pattern(r"(?<=\bline )\d+|(?<=:)\d+(?::\d+)?\b")
 """Lines and columns of other places that a message names."""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 from clawhive_core.errors import StorageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rebuild import fold
 from clawhive_core.events.writer import Projections
+from clawhive_core.model.late import dataclass
 from clawhive_core.storage.database import open_database
 
 _NAMED = 3

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from clawhive_core.model.late import dataclass
 
 RUN_START = "run.start"
 RUN_STATUS = "run.status"

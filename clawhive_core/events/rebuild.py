@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import StorageError
@@ -13,6 +12,7 @@ from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
 from clawhive_core.events.writer import Projections
+from clawhive_core.model.late import dataclass
 from clawhive_core.storage.database import open_database
 
 _Row = tuple[Any, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -14,6 +13,7 @@ from clawhive_core.events.kinds import FIELDS
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import canonical, canonical_text, sorts_alike
 from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.model.patterns import pattern
 
 INLINE = 512
 """Values whose canonical encoding is at most this long stay in their row, in bytes."""
@@ -25,8 +25,8 @@ DEEPEST = 128
 """The deepest nesting of a body outside its blobs; SQLite's own JSON functions stop at 1,000."""
 
 # Sixteen digits are at least 10^15; canonical JSON marks integers beyond 2^53-1 only.
-_LARGE_INTEGER = re.compile(r"-?[1-9][0-9]{15,4299}")
-_STAND_IN = re.compile(rb'"\$int"|"\$float"|[0-9]{16}')
+_LARGE_INTEGER = pattern(r"-?[1-9][0-9]{15,4299}")
+_STAND_IN = pattern(rb'"\$int"|"\$float"|[0-9]{16}')
 _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
 _AS_IT_IS = frozenset({str, bool, type(None)})

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import rate_limited, refuse, subscription_required
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.quotas import Quota

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from clawhive_core.capabilities import Capability, contains, parse
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 
 _SKILL = "skill_"

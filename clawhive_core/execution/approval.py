@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from stat import S_ISREG
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from clawhive_core.model.canonical import digest
 from clawhive_core.model.events import Blob
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.sinks import names_of
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.approvals import ApprovalBook, expiry

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import mimetypes
 from collections.abc import Mapping
 from typing import Any
 
-from anyio import to_thread
+import anyio
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.core_tools import PROVIDER_ID, CoreTool
@@ -38,7 +37,7 @@ async def _write(input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
             place="/files",
             fix="leave less, or make several calls",
         )
-    await to_thread.run_sync(_write_all, files, ctx)
+    await anyio.to_thread.run_sync(_write_all, files, ctx)
     left = tuple(_artifact(path, data) for path, data in files.items())
     lines = [f"{artifact.path} ({artifact.bytes} bytes)" for artifact in left]
     structured = {"files": [artifact.to_dict() for artifact in left]}
@@ -62,6 +61,8 @@ def _check(path: str) -> None:
 
 
 def _artifact(path: str, data: bytes) -> Artifact:
+    import mimetypes
+
     media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
     return Artifact(path, media_type, len(data), hashlib.sha256(data).hexdigest())
 

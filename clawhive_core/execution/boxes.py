@@ -10,9 +10,7 @@ from typing import Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
-from clawhive_core.execution.child import ChildPython
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.sandbox_report import LIMIT_TEXT
 from clawhive_core.policy.protected import GIT, OWN
 from clawhive_core.protocols.context import Stream
 from clawhive_core.protocols.sandbox import (
@@ -59,6 +57,8 @@ class HandlerBoxes:
             ToolError: `tool_failed`, `limit_reached`, `invalid_output`, or `sandbox_unavailable`
                 where no box can run it, with the place of what it cannot run.
         """
+        from clawhive_core.execution.sandbox_report import LIMIT_TEXT
+
         async with self._room[context.scope.depth]:
             outcome = await self._outcome(skill, call, context)
         if outcome.killed_by is not None:
@@ -95,6 +95,8 @@ class HandlerBoxes:
     async def _in_child(
         self, skill: Skill, call: HandlerCall, host: Asked, context: ToolContext
     ) -> HandlerOutcome:
+        from clawhive_core.execution.child import ChildPython
+
         own = (f"{context.scope.run.root}/{name}" for name in (*OWN, *GIT))
         child = ChildPython(skill.folder, context.run_id, (*own, *self._private))
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
@@ -14,8 +14,8 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
-from clawhive_core.execution.workspace import FileWorkspace
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
@@ -23,6 +23,10 @@ from clawhive_core.model.tools import Artifact, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.context import Store, Stream
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.workspace import FileWorkspace
+
 
 _KEPT_OUTPUT = 64 * 1024
 _MAX_SIGNALS = 10_000
@@ -134,6 +138,8 @@ class ToolContext:
     @property
     def workspace(self) -> FileWorkspace:
         """The project's files, as far as this call was granted them."""
+        from clawhive_core.execution.workspace import FileWorkspace
+
         return FileWorkspace(self.scope.run.root, self._allows)
 
     @property

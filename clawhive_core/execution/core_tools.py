@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.scope import CORE as PROVIDER_ID
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 

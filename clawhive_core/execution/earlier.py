@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import InvalidInput
@@ -17,6 +17,7 @@ from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.model.canonical import canonical, canonical_text, digest
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
 
 

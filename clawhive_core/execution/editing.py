@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import anyio
@@ -23,6 +23,7 @@ from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.edits import changed
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall

@@ -6,9 +6,7 @@ Names are resolved here and nowhere later, so that a decision sees what will rea
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -24,9 +22,11 @@ from clawhive_core.capabilities import (
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
 from clawhive_core.execution.nofollow import real_path
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\{(0?)\}")
+_PLACEHOLDER = pattern(r"(?<!\$)\{(0?)\}")
 _BELOW = "/**"
 _RUN = "${run}/"
 _CHANGING = frozenset(("fs.write", "fs.delete"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -12,6 +11,7 @@ from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError, Sto
 from clawhive_core.execution.earlier import Earlier, EarlierCall
 from clawhive_core.execution.recorded import LOST, RecordedCall
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Literal
+
+from clawhive_core.model.late import dataclass
 
 Kind = Literal["file", "directory", "link", "other"]
 
@@ -232,7 +232,7 @@ def walk(
 
 def temporary(start: int, data: bytes, mode: int = 0o666) -> str:
     """Write a new file of a hidden, random name into a directory, flushed to disk; return it."""
-    name = f".{secrets.token_hex(8)}.tmp"
+    name = f".{os.urandom(8).hex()}.tmp"
     handle = os.open(name, _CREATE, mode, dir_fd=start)
     try:
         rest = memoryview(data)

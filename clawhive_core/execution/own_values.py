@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.core_tools import PROVIDER_ID, CoreTool
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.context import InvokeContext, Store
 
@@ -17,7 +17,7 @@ _PATH = {
     "maxLength": 300,
     "description": "skills.SKILL.KEY: the skill's own id, then names joined by dots.",
 }
-_KEY = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_KEY = pattern(r"[\w-]+(?:\.[\w-]+)*")
 
 
 def _place(ctx: InvokeContext, path: str) -> tuple[Store, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from clawhive_core.catalog.catalog import Tool
@@ -14,6 +14,7 @@ from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import canonical, canonical_texts, preview
 from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.decision import Decision

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
 
 MAX_DEPTH = 100

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from clawhive_core.errors import ModelError
@@ -11,6 +11,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
 from clawhive_core.model.edits import edits
 from clawhive_core.model.events import Blob, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolResult

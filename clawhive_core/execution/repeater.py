@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.events.log import EventLog
@@ -12,6 +12,7 @@ from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.recorded import RecordedCall
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult
 

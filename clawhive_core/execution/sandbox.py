@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio
-from anyio import to_thread
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
-from clawhive_core.execution.sandbox_directory import SESSION_FACTOR, SandboxDirectory
-from clawhive_core.execution.sandbox_outputs import Outputs, collect
-from clawhive_core.execution.sandbox_report import result_of, shown_stream
 from clawhive_core.execution.sandbox_tools import (
     COLLECT_OUTPUTS,
     EXEC,
@@ -23,6 +19,7 @@ from clawhive_core.execution.sandbox_tools import (
     WRITE_FILES,
 )
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.sandbox import (
@@ -32,6 +29,11 @@ from clawhive_core.protocols.sandbox import (
     SandboxOutcome,
     Unsupported,
 )
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.sandbox_directory import SandboxDirectory
+    from clawhive_core.execution.sandbox_outputs import Outputs
+
 
 ALIASES: Mapping[str, str] = {
     "py": "python",
@@ -93,7 +95,7 @@ class SandboxBroker:
         """
         directory = self._directory(conversation_id)
         async with self._lock(conversation_id):
-            usage = await to_thread.run_sync(directory.write, files, self.limits)
+            usage = await anyio.to_thread.run_sync(directory.write, files, self.limits)
         return {"files": sorted(files), "bytes": usage.bytes}
 
     async def execute(self, input: Mapping[str, Any], ctx: InvokeContext) -> Execution:
@@ -110,7 +112,7 @@ class SandboxBroker:
         directory = self._directory(ctx.conversation_id)
         program, argv = self._allowed(input["command"])
         async with self._lock(ctx.conversation_id):
-            limits = await to_thread.run_sync(self._limits, directory, input, ctx.remaining())
+            limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
             command = SandboxCommand(
                 argv=argv,
                 directory=directory.path,
@@ -118,10 +120,10 @@ class SandboxBroker:
                 stdin=input.get("stdin", "").encode("utf-8", "replace"),
                 limits=limits,
             )
-            await to_thread.run_sync(directory.forget_output)
+            await anyio.to_thread.run_sync(directory.forget_output)
             execution = await self._run(program, command, ctx)
             outcome = execution.outcome
-            await to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
+            await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
         return execution
 
     async def collect(self, ctx: InvokeContext) -> tuple[Outputs, dict[str, str]]:
@@ -133,10 +135,13 @@ class SandboxBroker:
         Raises:
             ToolError: `io_error`.
         """
+        from clawhive_core.execution.sandbox_outputs import collect
+        from clawhive_core.execution.sandbox_report import shown_stream
+
         directory = self._directory(ctx.conversation_id)
         async with self._lock(ctx.conversation_id):
-            outputs = await to_thread.run_sync(collect, directory, ctx.artifacts, self.limits)
-            out, err = await to_thread.run_sync(
+            outputs = await anyio.to_thread.run_sync(collect, directory, ctx.artifacts, self.limits)
+            out, err = await anyio.to_thread.run_sync(
                 lambda: (directory.output("stdout"), directory.output("stderr"))
             )
         return outputs, {
@@ -150,6 +155,8 @@ class SandboxBroker:
             await engine.close()
 
     def _directory(self, conversation_id: str) -> SandboxDirectory:
+        from clawhive_core.execution.sandbox_directory import SandboxDirectory
+
         return SandboxDirectory(self._root, conversation_id)
 
     def _lock(self, conversation_id: str) -> anyio.Lock:
@@ -189,6 +196,8 @@ class SandboxBroker:
         self, directory: SandboxDirectory, input: Mapping[str, Any], remaining: float
     ) -> SandboxLimits:
         """Return what this execution may use: never more than configured, than asked, than left."""
+        from clawhive_core.execution.sandbox_directory import SESSION_FACTOR
+
         directory.create()
         used, limits = directory.usage(), self.limits
         left = max(1, int(min(remaining, 1e9) * 1000) - _ANSWER_MS)
@@ -208,7 +217,7 @@ class SandboxBroker:
             if program not in engine.programs:
                 continue
             try:
-                problem = await to_thread.run_sync(engine.unsupported, command)
+                problem = await anyio.to_thread.run_sync(engine.unsupported, command)
                 if problem is None:
                     outcome = await engine.run(command, ctx.output)
                     return Execution(engine, command.limits, outcome)
@@ -296,6 +305,8 @@ class SandboxProvider:
         Raises:
             ToolError: With the code of what went wrong; a program that fails is an error result.
         """
+        from clawhive_core.execution.sandbox_report import result_of
+
         if tool_name == WRITE_FILES.name:
             written = await self._broker.write_files(input["files"], ctx.conversation_id)
             return ToolResult(ctx.tool_call_id, canonical_text(written), structured=written)

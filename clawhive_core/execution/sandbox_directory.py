@@ -11,16 +11,16 @@ import errno
 import hashlib
 import json
 import os
-import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution import nofollow
 from clawhive_core.execution.nofollow import Found
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.protocols.context import Stream
 from clawhive_core.protocols.sandbox import SandboxLimits
 
@@ -28,7 +28,7 @@ STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
 SESSION_FACTOR = 8
 """How many times the files and bytes of one execution a session's directory may hold."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_NAME = pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _STATE = ".state"
 _INPUTS = "inputs.json"
 _PRIVATE = 0o700

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution import nofollow
 from clawhive_core.execution.nofollow import Found
 from clawhive_core.execution.sandbox_directory import STREAMS, SandboxDirectory
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Artifact
 from clawhive_core.protocols.sandbox import SandboxLimits
 

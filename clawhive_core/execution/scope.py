@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from clawhive_core.events.log import now
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.per_call import per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta

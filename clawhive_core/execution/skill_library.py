@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ClawHiveError, SkillError, StorageError, ToolError, UsageError
-from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import protection_of
 from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
 from clawhive_core.skills.text import TEXT_FILE, read_skill_text
 from clawhive_core.skills.trust import SkillTrust, is_trusted
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.workspace import FileWorkspace
+
 
 MAX_TEXT = 64 * 1024
 """Characters of one page; a longer one is cut, and the cut is marked."""
@@ -191,6 +196,8 @@ def _explained(skill: Skill, path: str | None, error: ClawHiveError) -> ClawHive
 
 def _folder(skill: Skill) -> FileWorkspace:
     """Return the folder of a skill as a handle that shows what a model may read of it."""
+    from clawhive_core.execution.workspace import FileWorkspace
+
     base = PurePath(os.path.realpath(skill.folder))
 
     def allows(_verb: str, path: str) -> bool:

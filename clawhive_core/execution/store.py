@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import InvalidInput, ToolError
@@ -13,6 +12,7 @@ from clawhive_core.execution.plain import plain_json
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.storage.schema import RoomSchema
 
 LARGEST = 1024 * 1024

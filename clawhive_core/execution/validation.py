@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
 
 _MAX_PROBLEMS = 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from clawhive_core.catalog.store import CatalogStore
@@ -11,6 +10,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.context import Store

@@ -6,13 +6,13 @@ import errno
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution import nofollow
 from clawhive_core.execution.nofollow import Found, Kind
+from clawhive_core.model.late import dataclass
 
 Verb = Literal["fs.read", "fs.write"]
 Allows = Callable[[str, str], bool]

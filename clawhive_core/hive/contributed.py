@@ -12,16 +12,12 @@ import anyio
 from clawhive_core.catalog.bounded import run_bounded
 from clawhive_core.events.log import EventLog
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy.failed_check import FailedCheck
 from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.stores import SubscriptionStore
-from clawhive_core.runs.failed_adapter import FailedAdapter
-from clawhive_core.runs.llm_planner import LlmPlanner
-from clawhive_core.runs.procedure import ProcedurePlanner
 
 _GRACE_SECONDS = 1.0
 
@@ -55,6 +51,9 @@ class Contributed:
 
     def planners(self) -> dict[str, Planner]:
         """Return the planners by name; nobody replaces ClawHive's own."""
+        from clawhive_core.runs.llm_planner import LlmPlanner
+        from clawhive_core.runs.procedure import ProcedurePlanner
+
         own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")
         return {planner.name: planner for planner in (*found, *own)}
@@ -85,6 +84,8 @@ class Contributed:
 
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:
+        from clawhive_core.runs.failed_adapter import FailedAdapter
+
         found: Sequence[LlmAdapter] = self.values("clawhive_llm_adapters")
         failed = self._plugins.failed_hooks("clawhive_llm_adapters")
         stand_ins: list[LlmAdapter] = [FailedAdapter(record) for record in failed]
@@ -92,6 +93,8 @@ class Contributed:
 
     @cached_property
     def _checks(self) -> list[PolicyCheck]:
+        from clawhive_core.policy.failed_check import FailedCheck
+
         checks: list[PolicyCheck] = self.values("clawhive_policy_checks")
         failed = self._plugins.failed_hooks("clawhive_policy_checks")
         return [*checks, *(FailedCheck(record.id) for record in failed)]

@@ -22,7 +22,6 @@ from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
-from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.skill_library import SkillLibrary
@@ -44,9 +43,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.runs.considering import Situation
 from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.models import Models
@@ -54,15 +51,15 @@ from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.ownership import beside, recover
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
-from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.report import SkillReport
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.hive.sync import SyncHive
+    from clawhive_core.policy.answers import Edited
     from clawhive_core.runs.replay import ReplayReport
+    from clawhive_core.skills.report import SkillReport
 
 __all__ = ["Hive", "RunOptions"]
 
@@ -193,6 +190,8 @@ class Hive:
         Raises:
             UsageError: Unknown task type or model, or an input that its schema refuses.
         """
+        from clawhive_core.runs.view import run_json
+
         chosen = options or RunOptions(**more)
         if (prompt is None) == (task is None):
             raise UsageError("give a prompt or a task type", fix='hive.run("...") or task="..."')
@@ -258,6 +257,8 @@ class Hive:
         Raises:
             UsageError: A path does not exist.
         """
+        from clawhive_core.skills.report import SkillReport
+
         sources = self._contributed.values("clawhive_skill_sources")
         given, tools = [Path(path) for path in paths], tools_of(self.catalog.current)
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
@@ -265,6 +266,8 @@ class Hive:
 
     def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
         """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
+        from clawhive_core.runs.considering import Situation
+
         return Situation(options or RunOptions(), task).rules(self._requests)
 
     async def explain(
@@ -280,6 +283,9 @@ class Hive:
 
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
+        from clawhive_core.execution.considered import consider
+        from clawhive_core.runs.considering import Situation
+
         scope = Situation(options or RunOptions(), task, step).scope(self._requests)
         return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
 
@@ -320,6 +326,8 @@ class Hive:
             RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
+        from clawhive_core.runs.view import find_run, run_json
+
         chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
         await self._running.resume(run_id, chosen)

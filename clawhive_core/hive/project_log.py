@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 
-from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.founded import require_founded
@@ -92,6 +91,8 @@ def approval_book(log: EventLog, config: Config, env: Mapping[str, str]) -> Appr
 
 def checkpoint(log: EventLog, user_dir: Path, run_id: str) -> str | None:
     """Sign the log's tip at the end of a run; return why it could not be, as a note."""
+    from clawhive_core.audit.checkpoints import Checkpoints
+
     rows = log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
     try:
         checkpoints = Checkpoints(user_dir, log.database_id, log.path)

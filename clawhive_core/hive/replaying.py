@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NotReplayable
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
+from clawhive_core.model.late import dataclass
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.repeat import note, repeat
 from clawhive_core.runs.replay import Record, ReplayReport

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import checkpoint
-from clawhive_core.policy.answers import Edited
+from clawhive_core.model.late import dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.ownership import cancel_below, owned
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
+
+if TYPE_CHECKING:
+    from clawhive_core.policy.answers import Edited
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,13 +11,13 @@ import anyio
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.results import error_of
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
 from clawhive_core.runs.agents import agent_of
 from clawhive_core.runs.lineage import child_of_step
 from clawhive_core.runs.ownership import cancel
-from clawhive_core.runs.view import run_json
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -123,6 +123,8 @@ class Spawner:
             UsageError: There is no such agent, or no such planner.
             UnknownModel: No model is named, or none that an adapter serves.
         """
+        from clawhive_core.runs.view import run_json
+
         request = self.running.requests().prompt(task, options)
         self.running.check(request)
         options.on_start(request)
@@ -146,6 +148,8 @@ class Spawner:
         Raises:
             UsageError: There is no such agent.
         """
+        from clawhive_core.runs.view import run_json
+
         name = agent_of(self.running.requests().config, agent).name
 
         async def work() -> dict[str, Any]:

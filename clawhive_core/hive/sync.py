@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from threading import Event as Flag
@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clawhive_core.errors import ClawHiveError, UsageError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER, Principal
 from clawhive_core.model.tools import ToolMeta
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
 
 ApprovalState = Literal["pending", "approved", "denied", "expired", "drifted", "consumed"]
 ApprovalScope = Literal["once", "step", "task", "session", "always"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
+
+from clawhive_core.model.patterns import pattern
 
 # orjson writes what RFC 8785 asks for, except floats, integers beyond 2^53, keys that are no text,
 # and the order of keys outside the Basic Multilingual Plane. A value that may hold one of these
 # takes the slow road; a false alarm costs time, never correctness.
-_beyond_plane = re.compile(r"[\ud800-\U0010ffff]")
+_beyond_plane = pattern(r"[\ud800-\U0010ffff]")
 _PLAIN = frozenset({str, bool, type(None)})
 _TEXT_KEYS = {str}
 

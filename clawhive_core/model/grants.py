@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
 
 Scope = Literal["step", "task", "session", "persistent"]
 Mode = Literal["allow", "ask"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 
 
 def new_id(kind: str) -> str:
     """Return a fresh id such as `run_4f1c09d2ab37e5c8`."""
-    return f"{kind}_{secrets.token_hex(8)}"
+    return f"{kind}_{os.urandom(8).hex()}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, cast, get_args
+
+from clawhive_core.model.late import dataclass
 
 PrincipalKind = Literal["user", "agent", "skill", "client"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
 
 Reason = Literal["not_enabled", "arguments", "precondition", "approval", "rights", "quota"]
 """The class of a refusal, as the model may see it; rules and grants stay in the log."""

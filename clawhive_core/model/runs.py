@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
 
 RunStatus = Literal[
     "pending", "running", "waiting_approval", "interrupted", "succeeded", "failed", "cancelled"

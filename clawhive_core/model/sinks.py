@@ -9,11 +9,12 @@ asked about, what only a stranger's words name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
+
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 SinkKind = Literal["recipient", "url", "account", "path", "selector", "value"]
 """What an argument names: a person who gets something, an address of the web, where money goes, a
@@ -21,8 +22,8 @@ file, the thing that is changed, or a text that must be the user's own, such as 
 
 KINDS: tuple[SinkKind, ...] = get_args(SinkKind)
 EACH = "*"
-_TYPE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_WHERE = re.compile(r"\*\[([^\[\]=]+)=([^\[\]=]+)\]")
+_TYPE = pattern(r"[A-Za-z0-9_-]{1,64}")
+_WHERE = pattern(r"\*\[([^\[\]=]+)=([^\[\]=]+)\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import digest
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.per_call import per_call
 
 Level = Literal["L0", "L1", "L2"]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Generic, TypeVar
 
 from clawhive_core.errors import ModelError
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolDef
 
 MAX_WIRE_NAME = 64
 """Characters: the least of what Anthropic (128), OpenAI (64) and Gemini (64) take."""
 
-_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]|_(?!_|\.|$)|\.(?!_|\.|$))*")
+_PLAIN = pattern(r"[A-Za-z](?:[A-Za-z0-9-]|_(?!_|\.|$)|\.(?!_|\.|$))*")
 """Names of which no two become one when dots are written as two underscores."""
 _KEPT_TABLES = 8
 

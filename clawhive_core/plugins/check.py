@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity, sorted_findings
 from clawhive_core.errors import PluginError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import tool_differences
 from clawhive_core.plugins.contribution import HookCaller
@@ -51,7 +51,7 @@ _CODE_OF_ERROR = {
     "invalid_tool": "CH0111",
     "invalid_entry_point": "CH0115",
 }
-_PLACE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d+))?(?::(?P<column>\d+))?")
+_PLACE = pattern(r"(?P<file>.+?)(?::(?P<line>\d+))?(?::(?P<column>\d+))?")
 
 
 def check(target: str) -> list[Finding]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import canonical
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 
 _TEXT = ("description", "annotations", "examples")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 import pluggy
 
 from clawhive_core.errors import ClawHiveError, PluginError
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.plugins import hookspecs
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
 

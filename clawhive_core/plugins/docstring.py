@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-_SECTION = re.compile(
+from clawhive_core.model.patterns import pattern
+
+_SECTION = pattern(
     r"(Args|Arguments|Parameters|Attributes|Example|Examples|Keyword Args|Note|Notes|Raises"
     r"|References|Returns|See Also|Todo|Warning|Warnings|Warns|Yields):\s*"
 )
-_ARGUMENT = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
+_ARGUMENT = pattern(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
 _ARGUMENT_SECTIONS = frozenset({"Args", "Arguments", "Parameters", "Keyword Args"})
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Effects, Level, Risk
 
-_EFFECT = re.compile(r"([a-z]+(?:\.[a-z][a-z0-9_]*)+)(?::(\S(?:.*\S)?))?")
+_EFFECT = pattern(r"([a-z]+(?:\.[a-z][a-z0-9_]*)+)(?::(\S(?:.*\S)?))?")
 _OWN = {"fs.delete": "${run}", "fs.write": "${run}", "mem.write": "own"}
 
 # The door decides these again, call by call, or they stay inside an engine: declaring one does not

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pluggy
+
+from clawhive_core.model.late import dataclass
 
 hookspec = pluggy.HookspecMarker("clawhive")
 hookimpl = pluggy.HookimplMarker("clawhive")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from importlib import import_module
 from pathlib import Path
 
@@ -147,6 +146,8 @@ def _import_failed(plugin: DiscoveredPlugin, error: BaseException) -> PluginErro
 def _place(error: BaseException) -> str | None:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{shown_path(error.filename)}:{error.lineno}"
+    import traceback
+
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

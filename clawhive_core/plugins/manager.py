@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.errors import PluginError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.discovery import DiscoveredPlugin

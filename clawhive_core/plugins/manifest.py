@@ -10,22 +10,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS
-from clawhive_core.plugins.toml_lines import line_of
 
 MANIFEST_NAME = "clawhive-plugin.toml"
 SYNC = "clawhive plugins sync"
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_TOOL = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){1,3}")
+_ID = pattern(r"[A-Za-z0-9_-]{1,64}")
+_TOOL = pattern(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){1,3}")
 _MAX_BYTES = 4 * 1024 * 1024
 
 Kind = Literal["text", "flag", "count", "texts", "object", "list", "effects"]
@@ -328,6 +328,8 @@ class _Reader:
         fix: str,
         code: str | None = None,
     ) -> NoReturn:
+        from clawhive_core.plugins.toml_lines import line_of
+
         line = line_of(self._text, where)
         place = self._file if line is None else f"{self._file}:{line}"
         raise ManifestError(message, place=place, fix=fix, code=code)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.hookspecs import PROTOCOLS
 from clawhive_core.plugins.manifest import TOOL_KEYS, Manifest, ManifestCommand
 
 _HEAD = "# Written by `clawhive plugins sync` from the plugin's code: change the code, then sync.\n"
 _ALWAYS = frozenset({"name", "description", "capability_level", "risk", "input_schema"})
-_UNWRITABLE = re.compile("[\x7f\ud800-\udfff]")
+_UNWRITABLE = pattern("[\x7f\ud800-\udfff]")
 
 
 def manifest_text(manifest: Manifest) -> str:

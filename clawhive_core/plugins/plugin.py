@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.plugins.comparison import ToolDifference, tool_differences
 from clawhive_core.plugins.contribution import Contribution, HookCaller
 from clawhive_core.plugins.discovery import DiscoveredPlugin, package_folder
 from clawhive_core.plugins.hookspecs import HookContext
@@ -18,6 +17,10 @@ from clawhive_core.plugins.loading import import_contributor, manifest_of, suspe
 from clawhive_core.plugins.manifest import MANIFEST_NAME, SYNC, Manifest
 from clawhive_core.plugins.record import PluginFailure, PluginRecord, Status
 from clawhive_core.plugins.tool import ToolDeclaration, declared_tools
+
+if TYPE_CHECKING:
+    from clawhive_core.plugins.comparison import ToolDifference
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,6 +130,8 @@ class Plugin:
         Raises:
             PluginError: `manifest_differs`; the plugin is then failed.
         """
+        from clawhive_core.plugins.comparison import tool_differences
+
         differences = list(tool_differences(listed, found))
         broken = [item for item in differences if item.breaks_contract]
         if broken:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.late import dataclass
 
 Status = Literal["ok", "failed", "incompatible", "disabled"]
 

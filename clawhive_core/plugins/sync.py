@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError, PluginError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import ToolDifference, tool_differences
 from clawhive_core.plugins.contribution import HookCaller

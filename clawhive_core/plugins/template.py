@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clawhive_core.errors import UsageError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.storage.template import make_from_template
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_NAME = pattern(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _MAX_NAME = 40
 # Their packages or provider ids are ClawHive's own.
 _TAKEN = frozenset({"builtin", "core", "local", "sandbox", "skill", "mcp", "stub"})

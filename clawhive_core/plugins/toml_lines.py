@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-_HEADER = re.compile(r"\s*\[{1,2}\s*\"?([^\]\"]+?)\"?\s*\]{1,2}\s*(?:#.*)?")
-_KEY = re.compile(r"\s*(?:\"([^\"]*)\"|'([^']*)'|([A-Za-z0-9_-]+))\s*[=.]")
+from clawhive_core.model.patterns import pattern
+
+_HEADER = pattern(r"\s*\[{1,2}\s*\"?([^\]\"]+?)\"?\s*\]{1,2}\s*(?:#.*)?")
+_KEY = pattern(r"\s*(?:\"([^\"]*)\"|'([^']*)'|([A-Za-z0-9_-]+))\s*[=.]")
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int | None:

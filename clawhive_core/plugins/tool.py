@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType
 from typing import (
@@ -22,6 +20,8 @@ from typing import (
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import JsonSchema, Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import (
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "__clawhive_tool__"
-_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){1,3}")
-_WORD = re.compile(r"[A-Za-z0-9_.-]+")
+_NAME = pattern(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){1,3}")
+_WORD = pattern(r"[A-Za-z0-9_.-]+")
 _MAX_NAME = 200
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict, get_args
 
@@ -12,6 +11,7 @@ from clawhive_core.errors import UsageError
 from clawhive_core.model.approvals import Approval, ApprovalScope
 from clawhive_core.model.grants import CapabilityGrant, Scope
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.policy.persistent import DEFAULT_LIFE
 from clawhive_core.policy.terms import on_terms, usable, written
 

@@ -6,10 +6,10 @@ import builtins
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import LogWriteFailed, RunError, UnknownId, UsageError
 from clawhive_core.events.founded import require_founded, require_founded_in
@@ -18,13 +18,17 @@ from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
 from clawhive_core.policy.approval_rows import STANDING
 from clawhive_core.policy.grants import is_live
 from clawhive_core.policy.ledger import STANDING as GRANTS
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent
+
+if TYPE_CHECKING:
+    from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
+
 
 EXPIRY = timedelta(hours=24)
 
@@ -192,6 +196,8 @@ class ApprovalBook:
             StorageError: It could not be written, and nothing was answered; `forged_rights`: what
                 is shown is not what the log says.
         """
+        from clawhive_core.policy.answers import Answer
+
         require_founded(self.log, STANDING)
         self.expire()
         approval = self.find(approval_id)
@@ -224,6 +230,8 @@ class ApprovalBook:
 
     def close(self, approval: Approval, state: ApprovalState, reason: str) -> bool:
         """End an unused approval as `expired` or `drifted`; whether nobody was quicker."""
+        from clawhive_core.policy.answers import Answer
+
         try:
             self._settle(approval, state, Answer("deny", "clawhive", reason=reason))
         except RunError:

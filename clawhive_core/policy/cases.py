@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast, get_args
 
 from clawhive_core.capabilities import normalise
@@ -12,6 +12,7 @@ from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import CapabilityError, ClawHiveError
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import CODES, Reason
 from clawhive_core.protocols.check import Verdict
 from clawhive_core.skills.document import Document

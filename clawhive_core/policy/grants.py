@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.policy.ledger import STANDING, issued, steps_of
 from clawhive_core.policy.persistent import (
@@ -36,7 +37,7 @@ _UNITS: Mapping[str, str] = {
     "d": "days",
     "w": "weeks",
 }
-_DURATION = re.compile(r"(\d{1,9})([smhdw])")
+_DURATION = pattern(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
 _FIELDS = (
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.per_call import per_call
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import Risk, ToolMeta, ToolResult

@@ -15,6 +15,7 @@ from string import ascii_lowercase, ascii_uppercase
 
 from clawhive_core.capabilities import url_capability
 from clawhive_core.errors import CapabilityError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import SinkKind
 
 LONGEST = 4096
@@ -28,10 +29,10 @@ _QUOTES = '"`\u201c\u201d\u2018\u2019\u00ab\u00bb'
 _ENDS = frozenset(f" \t\r\n\v\f{_QUOTES}<>()[]{{}}|*,;!?\u3001\u3002\u2013\u2014\u00a0")
 """What stands between tokens; `.`, `:` and `'` do too where no letter follows."""
 _SOFT = frozenset(".:'")
-_URL = re.compile(r"[^\s<>\"`|{}\u201c\u201d\u2018\u2019\u00ab\u00bb]+")
+_URL = pattern(r"[^\s<>\"`|{}\u201c\u201d\u2018\u2019\u00ab\u00bb]+")
 _AROUND_URL = "'()[],;.:!?*"
-_SHORT_NUMBER = re.compile(r"[0-9]{1,4}")
-_ID_BEFORE = re.compile(r"(?:#|\b(?:ids?|no|nr|number)\b[\s.:'\"=]*)$", re.IGNORECASE)
+_SHORT_NUMBER = pattern(r"[0-9]{1,4}")
+_ID_BEFORE = pattern(r"(?:#|\b(?:ids?|no|nr|number)\b[\s.:'\"=]*)$", re.IGNORECASE)
 
 
 def occurs(kind: SinkKind, value: str, text: str) -> bool:

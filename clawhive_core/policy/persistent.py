@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +13,7 @@ from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.identity import ToolIdentity
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.boundary import delegate_of
 

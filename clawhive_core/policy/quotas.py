@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.kinds import QUOTA_RESERVED, QUOTA_RETURNED
 from clawhive_core.events.log import EventLog, Projections, Within
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.storage.schema import RoomSchema
 
 TABLE = "quotas"

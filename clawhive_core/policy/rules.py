@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.identity import ToolIdentity
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.boundary import attenuate
 from clawhive_core.policy.protected import Protection, as_rules, protection_in

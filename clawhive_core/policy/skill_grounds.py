@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.skills.skill import Skill
 

@@ -10,10 +10,11 @@ from clawhive_core.config.tomlfile import TomlFile, read_toml
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ConfigError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 
-_PLACE = re.compile(r"(.*?)(?::(\d+))?(?::(\d+))?", re.DOTALL)
+_PLACE = pattern(r"(.*?)(?::(\d+))?(?::(\d+))?", re.DOTALL)
 
 
 def open_table(path: Path) -> Document:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import ContentBlock, LlmRequest, LlmResponse
 
 

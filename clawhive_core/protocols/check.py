@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.per_call import per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from clawhive_core.model.late import dataclass
 
 
 class Embedder(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.context import Stream
 
 Limit = Literal["wall", "memory", "stdout", "stderr", "files", "processes", "tool_calls"]

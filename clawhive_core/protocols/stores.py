@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
 
 
 class RunStore(Protocol):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Literal
 
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.runs.budget import BudgetLimits
 

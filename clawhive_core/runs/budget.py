@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from clawhive_core.errors import ModelError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 
 

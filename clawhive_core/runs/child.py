@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.config.config import Config
@@ -13,6 +13,7 @@ from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.policy.boundary import handed_on

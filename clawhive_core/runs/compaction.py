@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolResult
 

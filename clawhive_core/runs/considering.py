@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
 from clawhive_core.policy.explain import in_force
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.requests import RequestMaker, RunOptions

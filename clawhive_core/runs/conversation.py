@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,10 @@ from clawhive_core.execution.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.messages import LlmMessage, block_from_json
+from clawhive_core.model.patterns import pattern
 from clawhive_core.runs.lineage import end_of, start_of
 
-_TURN = re.compile(r"[^/]*/r[0-9]+")
+_TURN = pattern(r"[^/]*/r[0-9]+")
 """The step of a turn of the loop; planners and compactions ask models in steps of other names."""
 
 

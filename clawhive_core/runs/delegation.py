@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, Task

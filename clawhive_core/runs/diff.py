@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.recorded import full
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.runs.view import run_json
 
 _STEP = ("status", "provider_id", "capability_level", "input", "output", "error", "decisions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any
 
@@ -12,6 +12,7 @@ from clawhive_core.capabilities import Capability, overlaps, parse
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.grants import CapabilityGrant, Mode
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.boundary import within
 from clawhive_core.policy.terms import on_terms

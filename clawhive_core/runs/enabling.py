@@ -8,7 +8,7 @@ is repeated or goes on offers the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from clawhive_core.events.kinds import TOOLS_ENABLED
@@ -16,6 +16,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.recorded import full
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.execution.skill_open import SKILL_OPEN
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.lineage import start_of
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob
-from clawhive_core.model.messages import (
-    ContentBlock,
-    LlmMessage,
-    block_to_json,
-    message_to_json,
-)
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import ContentBlock, LlmMessage, block_to_json, message_to_json
 
 
 @dataclass(slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.principal import Principal
 

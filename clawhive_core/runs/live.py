@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door
+from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs.models import Models
 

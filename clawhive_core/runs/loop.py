@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal

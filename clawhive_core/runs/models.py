@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any
@@ -20,6 +19,7 @@ from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.failures import model_failure
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
@@ -154,6 +154,8 @@ class Models:
             try:
                 return await self._attempt(adapter, request, scope, _least(patience.seconds, left))
             except ModelError as error:
+                import random
+
                 wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
                 if wait is None or (left is not None and wait > left):
                     raise

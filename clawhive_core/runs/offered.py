@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.execution.scope import CORE
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.runs.agents import AGENTS
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawhive_core.execution.scope import ApproveMode, Ask, Signal
+from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from clawhive_core.runs.orchestrator import RunRequest

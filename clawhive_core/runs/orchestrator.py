@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -16,6 +16,7 @@ from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse, Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
@@ -24,16 +25,15 @@ from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.budget import BudgetLimits
-from clawhive_core.runs.compaction import ClearOldResults, Compaction
-from clawhive_core.runs.delegation import DelegatePlanner, Delegation
 from clawhive_core.runs.elevation import Declared
 from clawhive_core.runs.enabling import SkillTools
 from clawhive_core.runs.journal import Journal, run_event
-from clawhive_core.runs.loop import Loop, LoopSettings
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.ownership import Owner, admit, claim, release, take_up
-from clawhive_core.runs.planning import Planning, report
-from clawhive_core.runs.procedure import ProcedurePlanner
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.compaction import Compaction
+
 
 REACT = "react"
 """The planner of prompts that plans nothing: the loop goes from turn to turn."""
@@ -228,6 +228,9 @@ class Orchestrator:
         Raises:
             UsageError: `cannot_plan`: no planner has that name.
         """
+        from clawhive_core.runs.delegation import DelegatePlanner
+        from clawhive_core.runs.procedure import ProcedurePlanner
+
         if request.delegates and request.task.prompt is None:
             return DelegatePlanner(request.delegates)
         # Runs of before there were others say `procedure` where they mean the loop.
@@ -245,6 +248,8 @@ class Orchestrator:
         return found
 
     async def _execute(self, request: RunRequest) -> RunResult:
+        from clawhive_core.runs.delegation import Delegation
+
         planner, prompt = self.planner(request), request.task.prompt
         if prompt is not None and request.delegates:
             prompt = await Delegation(self.door, self.journal, request).merged_into(prompt)
@@ -256,6 +261,8 @@ class Orchestrator:
         self, request: RunRequest, planner: Planner, prompt: str | None
     ) -> RunResult:
         """Run a planner's plans; the answer to a prompt is what the last one says, or a model."""
+        from clawhive_core.runs.planning import Planning, report
+
         task = request.task if prompt is None else replace(request.task, prompt=prompt)
         planning = Planning(self.door, self.journal, request, task, self._completing(request))
         runner = await planning.execute(planner)
@@ -270,6 +277,9 @@ class Orchestrator:
         return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
+        from clawhive_core.runs.compaction import ClearOldResults
+        from clawhive_core.runs.loop import Loop, LoopSettings
+
         settings = LoopSettings(
             request.model or "",
             request.tools,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.runs import ENDED
 from clawhive_core.runs.lineage import children_of
@@ -61,7 +60,11 @@ def _owner(pid: int) -> Owner:
 
 def _host() -> str:
     return "/".join(
-        (platform.node(), _read("/proc/sys/kernel/random/boot_id")[:8], _link("/proc/self/ns/pid"))
+        (
+            os.uname().nodename,
+            _read("/proc/sys/kernel/random/boot_id")[:8],
+            _link("/proc/self/ns/pid"),
+        )
     )
 
 

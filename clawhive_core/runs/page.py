@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from html import escape
 from typing import Any
@@ -18,6 +18,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.recorded import full
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
 from clawhive_core.runs.view import run_json
 

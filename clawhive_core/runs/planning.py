@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.execution.door import Door
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.protocols.planner import PlanContext, Planner

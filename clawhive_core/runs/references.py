@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clawhive_core.errors import RunError
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.patterns import pattern
 
-_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_REFERENCE = pattern(r"\$\{([^{}]*)\}")
 _ROOTS = ("input", "steps", "item")
 
 

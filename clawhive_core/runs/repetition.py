@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.errors import RunError
 from clawhive_core.model.canonical import canonical
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall, ToolResult
 
 MAX_EQUAL_CALLS = 3

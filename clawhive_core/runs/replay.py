@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
@@ -17,6 +16,7 @@ from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter

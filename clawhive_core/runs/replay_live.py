@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
@@ -34,7 +35,6 @@ from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import messages_of, said_before
-from clawhive_core.runs.delegation import startable, started_by_type, started_by_words
 from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.enabling import SkillTools, active_before
 from clawhive_core.runs.folder import run_folder
@@ -73,6 +73,8 @@ class RequestMaker:
             UnknownModel: No model is named, by option or configuration.
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
+        from clawhive_core.runs.delegation import startable, started_by_words
+
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
         allow, before = allow_list(self.config, principal), messages_of(self.log, continues)
@@ -138,6 +140,8 @@ class RequestMaker:
             UsageError: `skill_disabled`, where a skill that is switched off has it.
             InvalidInput: The input fails the type's schema.
         """
+        from clawhive_core.runs.delegation import startable, started_by_type
+
         principal = agent_of(self.config, options.agent)
         known = Agent.read(self.config, principal).skills
         skills = [each for each in self.skills if known is None or each.id in known]

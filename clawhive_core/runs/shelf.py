@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from clawhive_core.capabilities import parse
@@ -14,6 +13,7 @@ from clawhive_core.execution.effects import is_shut
 from clawhive_core.execution.handlers import reach_of
 from clawhive_core.execution.scope import CORE
 from clawhive_core.execution.skill_library import SkillLibrary
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef, ToolMeta
 from clawhive_core.runs.agents import Agent
 from clawhive_core.runs.enabling import Brought, SkillTools

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, cast
 
@@ -15,6 +14,8 @@ from clawhive_core.execution.door import Door
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
@@ -28,7 +29,7 @@ from clawhive_core.runs.side_by_side import side_by_side
 PARALLEL_STEPS = 8
 ALWAYS = "always"
 WAITING: StepStatus = "waiting_approval"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(slots=True)

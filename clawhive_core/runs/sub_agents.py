@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Protocol, cast
@@ -19,6 +19,7 @@ from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.recorded import full
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.catalog import Catalog
@@ -18,17 +18,20 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.planner import PlanContext
-from clawhive_core.runs.procedure import ProcedurePlanner
-from clawhive_core.runs.steps import PlanRunner, check_plan
 from clawhive_core.runs.tasks import make_task, permissions_of
 from clawhive_core.skills.manifest import task_types
 from clawhive_core.skills.skill import Skill, TaskType
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.steps import PlanRunner
+
 
 _LEVELS: Sequence[Level] = ("L0", "L1", "L2")
 _RISKS: Sequence[Risk] = ("safe", "guarded", "unknown", "unsafe")
@@ -100,6 +103,9 @@ class TaskProvider:
     async def _runner(
         self, name: str, task_type: TaskType, input: Mapping[str, Any], context: ToolContext
     ) -> PlanRunner:
+        from clawhive_core.runs.procedure import ProcedurePlanner
+        from clawhive_core.runs.steps import PlanRunner, check_plan
+
         task = replace(make_task(name, task_type, input), task_id=context.task_id)
         ask = PlanContext((), task_type.to_dict(), context.complete, {})
         plan = await ProcedurePlanner().plan(task, ask)

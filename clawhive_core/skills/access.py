@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.place import InvalidSkill, KeyPath
 from clawhive_core.skills.skill import ALL_TOOLS, SECONDS, Access, Rate
@@ -14,7 +14,7 @@ from clawhive_core.skills.skill import ALL_TOOLS, SECONDS, Access, Rate
 KEYS = ("requires_subscription", "free_tools", "rate_limit")
 
 _UNLIMITED = "unlimited"
-_RATE = re.compile(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
+_RATE = pattern(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
 _FIX = f"write N/{', N/'.join(SECONDS)} or {_UNLIMITED}, such as 50/day"
 
 

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.place import Place
 
 BOM = "\ufeff"
 
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
+_TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
 """What turns the direction of the text around it, and tags, which nobody is shown."""
-_HIDDEN = re.compile("[\u200b\u2060-\u2064\u180e\ufeff]")
+_HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
 """Spaces of no width, and joiners that no script needs."""
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
+_FLAG = pattern("\U0001f3f4[\U000e0020-\U000e007f]+")
 """The flag of a region, which is spelt with tags."""
 
 
@@ -44,7 +45,7 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
     yield from _first(shown, file, _HIDDEN, "CH0005")
 
 
-_CONTROL = re.compile(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
+_CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
 """Control characters; U+0085 ends a line."""
 
 

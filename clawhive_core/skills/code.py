@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
 from clawhive_core.skills.document import read_text
 from clawhive_core.skills.export_checks import CORE_NAMES
@@ -25,7 +25,7 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "tests", ".venv", "venv", "
 _CORE_PREFIX = "artifacts."  # the only tools of the core whose names have two segments
 _STORED = frozenset({"save", "read"})
 _PACKAGE = "skills"
-_MAY_IMPORT = re.compile(rf"\b{_PACKAGE}\b|\bfrom[\s\\]+\.[\s\\]*\.")
+_MAY_IMPORT = pattern(rf"\b{_PACKAGE}\b|\bfrom[\s\\]+\.[\s\\]*\.")
 """What stands in every text that imports from another skill: most are not parsed for it."""
 
 _LOADERS = frozenset({"import_module", "__import__"})

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.access import read_access
 from clawhive_core.skills.deprecation import read_deprecated
 from clawhive_core.skills.fields import Fields, text
@@ -28,8 +29,8 @@ _SYSTEMS = {"darwin": "macos", "macos": "macos", "linux": "linux"} | {
     "windows": "windows",
     "win32": "windows",
 }
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})")
+_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
+_VERSION = pattern(r"(\d{1,9})\.(\d{1,9})")
 
 
 def api_version(value: str) -> tuple[int, int] | None:

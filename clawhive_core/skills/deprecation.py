@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.place import InvalidSkill, Place
 
@@ -20,7 +20,7 @@ WINDOW = timedelta(days=30)
 """The least time between the announcement of a removal and the removal."""
 
 _KEYS = ("tool", "removal_date", "replacement", "announced")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = pattern(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)

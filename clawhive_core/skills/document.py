@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted
 
@@ -233,7 +233,7 @@ def depth_at_most(text: str) -> int:
     return 2 * (brackets + len(columns) + 1)
 
 
-_BLOCK_STARTS = re.compile(r"[ \t]+|[-?:](?=[ \t])")
+_BLOCK_STARTS = pattern(r"[ \t]+|[-?:](?=[ \t])")
 
 
 class _TooDeep(Exception):

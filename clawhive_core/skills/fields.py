@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 

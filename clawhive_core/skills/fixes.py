@@ -14,19 +14,20 @@ from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.diagnostics.nearest import nearest, suggested
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
 from clawhive_core.skills.text import unquoted
 
 QUOTE = "put it in quotes"
 """The title of fixes for a scalar that YAML reads as another type than text."""
 
-_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
-_PLAIN = re.compile(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)", re.ASCII)
-_NUMBER = re.compile(r"(\d{1,9})(\.\d{1,9})?")
-_KEY = re.compile(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
-_ENTRY = re.compile(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
-_NAMED = re.compile(r"write `name: ([^`]+)`")
-_HAS_NAME = re.compile(r"([\"']?)name\1[ \t]*:")
+_BREAK = pattern(r"\r\n|[\n\r\x85\u2028\u2029]")
+_PLAIN = pattern(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)", re.ASCII)
+_NUMBER = pattern(r"(\d{1,9})(\.\d{1,9})?")
+_KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
+_ENTRY = pattern(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
+_NAMED = pattern(r"write `name: ([^`]+)`")
+_HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
 _ALIKE = 0.8
 """How alike a suggested key must be to be written without asking."""
 

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
-from clawhive_core.skills.packages import lacking
 from clawhive_core.skills.skill import Requires
 
 _SYSTEMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
@@ -19,6 +18,8 @@ def missing(requires: Requires, env: Mapping[str, str]) -> list[str]:
 
 def _missing(requires: Requires, env: Mapping[str, str]) -> Iterator[str]:
     import shutil
+
+    from clawhive_core.skills.packages import lacking
 
     system = _SYSTEMS.get(sys.platform, sys.platform)
     if requires.os and system not in requires.os:

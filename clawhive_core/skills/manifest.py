@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
 from clawhive_core.skills.document import MAX_BYTES, Document
 from clawhive_core.skills.export_checks import check_exports, check_input_schema
@@ -28,7 +28,7 @@ __all__ = ["MANIFEST", "MANIFESTS", "MAX_BYTES", "ContractReader", "task_types"]
 
 MANIFEST = "clawhive.yaml"
 MANIFESTS = (MANIFEST, "clawhive.json")
-ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ID = pattern(r"[A-Za-z0-9_-]{1,64}")
 
 _KNOWN = (
     *("id", "skill_name", "name", "description", "version", "license", "metadata"),

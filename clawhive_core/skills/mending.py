@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from clawhive_core.diagnostics.edits import with_fixes
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.fixes import MENDED, Source, with_edits
 from clawhive_core.skills.manifest import MANIFESTS

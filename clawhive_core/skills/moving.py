@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.manifest import MANIFEST, MANIFESTS
 from clawhive_core.skills.place import InvalidSkill, KeyPath
 from clawhive_core.skills.reading import TOP_KEYS
 from clawhive_core.skills.text import SkillText, read_skill_text
 
-_FENCE = re.compile(r"---[ \t]*(?:\r?\n|$)")
+_FENCE = pattern(r"---[ \t]*(?:\r?\n|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
+from clawhive_core.model.patterns import pattern
+
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(rf"({_NAME})\s*(?:\[[^\]]*\])?\s*(.*)")
-_BOUND = re.compile(r"(===|==|!=|<=|>=|~=|<|>)\s*v?(\d+(?:\.\d+)*)(\.\*)?")
-_RELEASE = re.compile(r"(?:\d+!)?(\d+(?:\.\d+)*)")
-_INFO = re.compile(rf"({_NAME}?)-(\d[^-]*?)(?:-py[\d.]+)?\.(?:dist|egg)-info")
+_REQUIREMENT = pattern(rf"({_NAME})\s*(?:\[[^\]]*\])?\s*(.*)")
+_BOUND = pattern(r"(===|==|!=|<=|>=|~=|<|>)\s*v?(\d+(?:\.\d+)*)(\.\*)?")
+_RELEASE = pattern(r"(?:\d+!)?(\d+(?:\.\d+)*)")
+_INFO = pattern(rf"({_NAME}?)-(\d[^-]*?)(?:-py[\d.]+)?\.(?:dist|egg)-info")
 
 Release = tuple[int, ...]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import SkillError
+from clawhive_core.model.late import dataclass
 
 KeyPath = tuple[str | int, ...]
 """The keys and indexes that lead to a value in a document."""

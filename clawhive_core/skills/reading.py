@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contract import REQUIRES_KEYS
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.fields import Fields

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from clawhive_core.diagnostics.baseline import Baseline
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.mending import mendable
 from clawhive_core.skills.profiles import Profile, at_profile
 from clawhive_core.skills.skill_set import SkillSet

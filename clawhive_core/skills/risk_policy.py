@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level, Risk
 from clawhive_core.skills.fields import Fields
 

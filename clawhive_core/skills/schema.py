@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from clawhive_core.diagnostics.finding import Severity
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.place import KeyPath
 
 _REFS = ("$ref", "$dynamicRef")
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords that hold values, not schemas."""
 _SPLIT = ("anyOf", "oneOf", "allOf", "not", "enum", "const")
-_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PROPERTY = pattern(r"[A-Za-z0-9_.-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)

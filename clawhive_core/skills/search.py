@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
+from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.place import Place, is_file, is_folder

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
 from clawhive_core.skills.deprecation import Deprecation
 from clawhive_core.skills.phase import Phase
@@ -61,7 +62,7 @@ class ExportedTool:
     description: str = ""
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None
-    facts: ToolFacts = ToolFacts()
+    facts: ToolFacts = field(default_factory=ToolFacts)
 
     @property
     def function(self) -> str:
@@ -122,7 +123,7 @@ class Exports:
     tools: tuple[ExportedTool, ...] = ()
     place: Place | None = None
     """Where its version stands, else the exports."""
-    access: Access = Access()
+    access: Access = field(default_factory=Access)
     deprecated: tuple[Deprecation, ...] = ()
 
     def names(self) -> tuple[str, ...]:
@@ -172,9 +173,9 @@ class Skill:
     permissions: tuple[str, ...] = ()
     """The most that its handlers and tasks may ever be granted."""
     tasks: Mapping[str, TaskType] = field(default_factory=dict[str, TaskType])
-    exports: Exports = Exports()
+    exports: Exports = field(default_factory=Exports)
     imports: tuple[Import, ...] = ()
-    requires: Requires = Requires()
+    requires: Requires = field(default_factory=Requires)
     risk_policy: RiskPolicy = UNCAPPED
     allowed_run_types: tuple[Named, ...] | None = None
     """The task types, TASK or SKILL.TASK, that its handlers may start; None for its own."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.errors import ConfigError, StorageError
+from clawhive_core.model.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from clawhive_core.config.config import Config
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.errors import UsageError
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.stored import StoredFile
 from clawhive_core.storage.database import make_folder
 from clawhive_core.storage.faults import storage_error

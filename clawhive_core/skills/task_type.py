@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.permissions import read_permissions
 from clawhive_core.skills.place import InvalidSkill, KeyPath
@@ -16,7 +16,7 @@ from clawhive_core.skills.skill import TaskType
 _NAMES = "use letters, digits, `_` and `-`, at most 64 of them"
 _STEP_KEYS = ("name", "tool", "input", "needs", "for_each", "when", "permissions")
 _TASK_KEYS = ("description", "input_schema", "steps", "output")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
 
 
 def read_task(tasks: Fields, name: str) -> TaskType:

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from clawhive_core.errors import UsageError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.storage.template import make_from_template
 
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME = pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64
 
 

@@ -7,14 +7,15 @@ finding, because half of all broken files are broken in just that way.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.document import Document, read_text, with_severity
 from clawhive_core.skills.place import InvalidSkill, Place
@@ -22,7 +23,7 @@ from clawhive_core.skills.place import InvalidSkill, Place
 TEXT_FILE = "SKILL.md"
 
 _FENCE = "---"
-_PLAIN = re.compile(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
+_PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, UsageError
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.stored import StoredFile

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from clawhive_core.errors import DatabaseTooNew
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.version import VERSION
 
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _ROOMS = """
@@ -57,7 +58,7 @@ def migrate(connection: sqlite3.Connection, schemas: Sequence[RoomSchema], path:
     connection.execute(_ROOMS)
     connection.execute(
         "INSERT OR IGNORE INTO meta (key, value) VALUES ('database_id', ?)",
-        (f"db_{secrets.token_hex(16)}",),
+        (f"db_{os.urandom(16).hex()}",),
     )
     stored = _versions(connection)
     for schema in schemas:
@@ -98,7 +99,7 @@ def _migrate_room(connection: sqlite3.Connection, schema: RoomSchema, version: i
     connection.execute(
         "INSERT INTO rooms (room, version, written_by) VALUES (?, ?, ?) ON CONFLICT (room)"
         " DO UPDATE SET version = excluded.version, written_by = excluded.written_by",
-        (schema.room, len(schema.migrations), _own_version()),
+        (schema.room, len(schema.migrations), VERSION),
     )
 
 
@@ -113,12 +114,3 @@ def _statements(script: str) -> Iterator[str]:
             pending = ""
     if pending.strip(" \n\t;"):
         yield pending
-
-
-def _own_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("clawhive")
-    except PackageNotFoundError:
-        return "0"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from clawhive_core.model.late import dataclass
 
 
 @dataclass(frozen=True, slots=True)

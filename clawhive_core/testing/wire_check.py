@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter

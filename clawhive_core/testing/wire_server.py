@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from asyncio import Server, StreamReader, StreamWriter, Task

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.compatibility import literal
 from clawhive_core.skills.compatibility.document import Document

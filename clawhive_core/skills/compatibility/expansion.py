@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.formats import SAMPLES
 from clawhive_core.skills.compatibility.literal import Atom, Branch, Choice, Later, Literal, Part
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.document import Document
 from clawhive_core.skills.compatibility.steps import Undecided
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.literal import Atom
 
 _MAX_LISTED = 64

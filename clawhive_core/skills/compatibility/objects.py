@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.arrays import Another, Solve
 from clawhive_core.skills.compatibility.expansion import OtherKey
 from clawhive_core.skills.compatibility.literal import Atom, Literal

@@ -8,10 +8,11 @@ the least value that met it would hold a smaller one (values are finite trees).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any, Protocol
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.arrays import Arrays
 from clawhive_core.skills.compatibility.constants import Constants
 from clawhive_core.skills.compatibility.document import Document

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from clawhive_core.model.late import dataclass
 from clawhive_core.skills.compatibility.steps import Steps, Undecided
 
 Ranges = tuple[tuple[int, int], ...]

@@ -1,0 +1,128 @@
+"""`dataclass` for the core's values: their methods are made when the first of them is needed.
+
+Making them, six for each of nearly two hundred classes, was half of what importing the runtime
+cost, and a program uses few of the classes. What is made is left to `dataclasses`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from functools import cache
+from threading import RLock
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import dataclass
+else:
+
+    def dataclass(**options: bool) -> Callable[[type], type]:
+        """Return what makes of a class what `dataclasses.dataclass(**options)` makes of it.
+
+        What is wrong with a slotted class is said at its first use.
+        """
+        if not options.get("slots") or options.get("weakref_slot"):
+            return dataclasses.dataclass(**options)
+        return lambda written: _Unmade(written, options).final
+
+
+__all__ = ["dataclass"]
+
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_FIELDS = ("__match_args__", "__dataclass_fields__")
+_MAKING = frozenset({"__init__", "__setattr__", "__delattr__", "__replace__", *_FIELDS})
+_COMPARING = frozenset({"__repr__", "__eq__", "__hash__", *_ORDER})
+_KEEPING = frozenset({"__getstate__", "__setstate__", "__dataclass_params__"})
+"""What instances need; what most classes never need; what hardly any does."""
+
+_making = RLock()
+
+
+class _Unmade:
+    """A class as it was written, and the slotted one that everybody has, whose methods are late.
+
+    Raises:
+        TypeError: An annotation is not that of a field.
+    """
+
+    __slots__ = ("bases", "final", "members", "options")
+
+    def __init__(self, written: type, options: dict[str, bool]) -> None:
+        fields = written.__annotations__
+        kinds = " ".join(map(str, fields.values()))
+        if "ClassVar" in kinds or "InitVar" in kinds:
+            raise TypeError(f"{written}: a late dataclass has fields only")
+        self.options, self.bases = options, written.__bases__
+        self.members = {**vars(written), "__qualname__": written.__qualname__}
+        for name in ("__dict__", "__weakref__"):
+            self.members.pop(name, None)
+        own = {name: each for name, each in self.members.items() if name not in fields}
+        if own.get("__hash__", ...) is None and "__eq__" in own:
+            del own["__hash__"]  # nobody wrote it: `class` adds it beside an own `__eq__`
+        late = {name: _Late(self, name) for name in _added(tuple(options.items()))}
+        final = {**late, **own, "__slots__": tuple(fields)}
+        self.final: type = type(written)(written.__name__, self.bases, final)
+
+    def make(self, name: str) -> None:
+        """Put what is late with this name into its place, and what is made together with it.
+
+        Raises:
+            TypeError: As `dataclasses`.
+            ValueError: As `dataclasses`.
+        """
+        with _making:
+            late = {each for each, value in vars(self.final).items() if isinstance(value, _Late)}
+            if name not in late:
+                return
+            together, spared = _part(name)
+            options = {**self.options, **dict.fromkeys(spared, False)}
+            if together is _COMPARING:
+                options["unsafe_hash"] = "__hash__" in late
+            written = type(self.final)(self.final.__name__, self.bases, dict(self.members))
+            made = vars(cast("type", dataclasses.dataclass(**options)(written)))
+            for each in late & together:
+                setattr(self.final, each, made[each])
+
+
+class _Late:
+    """An attribute of a class that is made when it is first asked for."""
+
+    __slots__ = ("name", "unmade")
+
+    def __init__(self, unmade: _Unmade, name: str) -> None:
+        self.unmade, self.name = unmade, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self.unmade.make(self.name)
+        made = vars(self.unmade.final)[self.name]
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
+
+def _part(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return what is made together with a name, and the options that need not be given for it."""
+    if name in _COMPARING:
+        return _COMPARING, ("slots", "init", "frozen")
+    if name in _MAKING:
+        return _MAKING, ("slots", "repr", "eq", "order", "unsafe_hash")
+    return _KEEPING, ()
+
+
+@cache
+def _added(given: tuple[tuple[str, bool], ...]) -> list[str]:
+    """Return the names of what `dataclasses` adds to a class with these options."""
+    options = dict(given)
+    frozen, equal = options.get("frozen", False), options.get("eq", True)
+    added = ["__init__", "__repr__", "__match_args__"]
+    added += ["__dataclass_fields__", "__dataclass_params__"]
+    if equal:
+        added.append("__eq__")
+    if options.get("unsafe_hash") or (frozen and equal):
+        added.append("__hash__")
+    if options.get("order"):
+        added += _ORDER
+    if frozen:
+        added += ["__setattr__", "__delattr__", "__getstate__", "__setstate__"]
+    if sys.version_info >= (3, 13):
+        added.append("__replace__")
+    return added
