@@ -27,7 +27,7 @@ else:
         return lambda written: _Unmade(written, options).final
 
 
-__all__ = ["dataclass"]
+__all__ = ["Remembering", "dataclass"]
 
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 _FIELDS = ("__match_args__", "__dataclass_fields__")
@@ -37,6 +37,12 @@ _KEEPING = frozenset({"__getstate__", "__setstate__", "__dataclass_params__"})
 """What instances need; what most classes never need; what hardly any does."""
 
 _making = RLock()
+
+
+class Remembering:
+    """What a slotted dataclass inherits from where it has a `cached_property`."""
+
+    __slots__ = ("__dict__", "__weakref__")
 
 
 class _Unmade:
