@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -64,13 +65,21 @@ def test_importing_brings_nothing_heavy(module, tmp_path):
 
 
 def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
-    rare = [
-        "tempfile",
-        "decimal",
-        "difflib",
-        "clawhive_core.runs.replay",
-        "clawhive_core.runs.page",
-    ]
+    libraries = ["tempfile", "decimal", "difflib", "platform", "random", "secrets", "traceback"]
+    libraries += ["mimetypes", "anyio.to_thread"]
+    rooms = {
+        "audit": ("checkpoints", "keys"),
+        "config": ("places",),
+        "execution": ("child", "sandbox_directory", "sandbox_outputs", "workspace"),
+        "plugins": ("comparison", "toml_lines"),
+        "policy": ("answers", "failed_check"),
+        "runs": ("compaction", "considering", "delegation", "loop", "page", "planning", "replay"),
+        "skills": ("fixes", "mending", "packages", "report"),
+    }
+    modules = [f"clawhive_core.{room}.{name}" for room, names in rooms.items() for name in names]
+    for name in modules:
+        assert find_spec(name) is not None, name
+    rare = libraries + modules
     assert loaded_by("import clawhive_core; clawhive_core.Hive", tmp_path, HEAVY + rare) == []
 
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 
 from clawhive_core.model.canonical import digest
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
@@ -39,8 +39,8 @@ class Dropped:
     reason: str
 
 
-@dataclass(frozen=True)
-class Catalog:
+@dataclass(frozen=True, slots=True)
+class Catalog(Remembering):
     """All tools by canonical name; immutable, each change is another revision."""
 
     tools: Mapping[str, Tool]

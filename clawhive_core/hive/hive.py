@@ -22,6 +22,7 @@ from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.considered import consider
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.skill_library import SkillLibrary
@@ -51,6 +52,7 @@ from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.ownership import beside, recover
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
+from clawhive_core.runs.view import find_run, run_json
 from clawhive_core.skills.holding import hold_tools
 from clawhive_core.skills.load import load_skills
 
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from clawhive_core.skills.report import SkillReport
 
 __all__ = ["Hive", "RunOptions"]
-
 _ONE_CALL = RunOptions(command="clawhive tools call", approve="deny")
 
 
@@ -190,8 +191,6 @@ class Hive:
         Raises:
             UsageError: Unknown task type or model, or an input that its schema refuses.
         """
-        from clawhive_core.runs.view import run_json
-
         chosen = options or RunOptions(**more)
         if (prompt is None) == (task is None):
             raise UsageError("give a prompt or a task type", fix='hive.run("...") or task="..."')
@@ -260,7 +259,7 @@ class Hive:
         from clawhive_core.skills.report import SkillReport
 
         sources = self._contributed.values("clawhive_skill_sources")
-        given, tools = [Path(path) for path in paths], tools_of(self.catalog.current)
+        given, tools = [*map(Path, paths)], tools_of(self.catalog.current)
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
         return SkillReport.of(check)
 
@@ -283,7 +282,6 @@ class Hive:
 
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
-        from clawhive_core.execution.considered import consider
         from clawhive_core.runs.considering import Situation
 
         scope = Situation(options or RunOptions(), task, step).scope(self._requests)
@@ -326,8 +324,6 @@ class Hive:
             RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
-        from clawhive_core.runs.view import find_run, run_json
-
         chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
         await self._running.resume(run_id, chosen)

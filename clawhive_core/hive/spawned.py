@@ -18,6 +18,7 @@ from clawhive_core.model.tools import ToolResult
 from clawhive_core.runs.agents import agent_of
 from clawhive_core.runs.lineage import child_of_step
 from clawhive_core.runs.ownership import cancel
+from clawhive_core.runs.view import run_json
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -123,8 +124,6 @@ class Spawner:
             UsageError: There is no such agent, or no such planner.
             UnknownModel: No model is named, or none that an adapter serves.
         """
-        from clawhive_core.runs.view import run_json
-
         request = self.running.requests().prompt(task, options)
         self.running.check(request)
         options.on_start(request)
@@ -148,8 +147,6 @@ class Spawner:
         Raises:
             UsageError: There is no such agent.
         """
-        from clawhive_core.runs.view import run_json
-
         name = agent_of(self.running.requests().config, agent).name
 
         async def work() -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from functools import cache
-from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ else:
         return lambda written: _Unmade(written, options).final
 
 
-__all__ = ["dataclass"]
+__all__ = ["Remembering", "dataclass"]
 
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 _FIELDS = ("__match_args__", "__dataclass_fields__")
@@ -36,7 +35,11 @@ _COMPARING = frozenset({"__repr__", "__eq__", "__hash__", *_ORDER})
 _KEEPING = frozenset({"__getstate__", "__setstate__", "__dataclass_params__"})
 """What instances need; what most classes never need; what hardly any does."""
 
-_making = RLock()
+
+class Remembering:
+    """What a slotted dataclass inherits from where it has a `cached_property`."""
+
+    __slots__ = ("__dict__", "__weakref__")
 
 
 class _Unmade:
@@ -67,22 +70,24 @@ class _Unmade:
     def make(self, name: str) -> None:
         """Put what is late with this name into its place, and what is made together with it.
 
+        Threads that do so at once make equal methods, each from a copy of what was written, so
+        that nothing has to be locked, nor can be left locked in a forked child.
+
         Raises:
             TypeError: As `dataclasses`.
             ValueError: As `dataclasses`.
         """
-        with _making:
-            late = {each for each, value in vars(self.final).items() if isinstance(value, _Late)}
-            if name not in late:
-                return
-            together, spared = _part(name)
-            options = {**self.options, **dict.fromkeys(spared, False)}
-            if together is _COMPARING:
-                options["unsafe_hash"] = "__hash__" in late
-            written = type(self.final)(self.final.__name__, self.bases, dict(self.members))
-            made = vars(cast("type", dataclasses.dataclass(**options)(written)))
-            for each in late & together:
-                setattr(self.final, each, made[each])
+        late = {each for each, value in vars(self.final).items() if isinstance(value, _Late)}
+        if name not in late:
+            return
+        together, spared = _part(name)
+        options = {**self.options, **dict.fromkeys(spared, False)}
+        if together is _COMPARING:
+            options["unsafe_hash"] = "__hash__" in late
+        written = type(self.final)(self.final.__name__, self.bases, dict(self.members))
+        made = vars(cast("type", dataclasses.dataclass(**options)(written)))
+        for each in late & together:
+            setattr(self.final, each, made[each])
 
 
 class _Late:

@@ -20,7 +20,7 @@ from typing import (
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import JsonSchema, Level, OutputTrust, Risk, ToolMeta
@@ -110,8 +110,8 @@ def _mark(function: F, options: ToolOptions) -> F:
     return cast("F", function)
 
 
-@dataclass(frozen=True)
-class ToolDeclaration:
+@dataclass(frozen=True, slots=True)
+class ToolDeclaration(Remembering):
     """A function and what `@tool` was told of it; schemas are made when first asked for."""
 
     function: Callable[..., Any]

@@ -71,7 +71,7 @@ async def test_one_changed_character_of_the_planner_is_found_and_its_event_named
     planned, changed, monkeypatch
 ):
     other = changed(procedure, "steps[-1].name", "steps[-0].name")
-    monkeypatch.setattr("clawhive_core.hive.contributed.ProcedurePlanner", other.ProcedurePlanner)
+    monkeypatch.setattr("clawhive_core.runs.procedure.ProcedurePlanner", other.ProcedurePlanner)
     report = await planned.replay("last")
     assert not report.ok
     found = report.difference
@@ -140,8 +140,8 @@ async def test_a_changed_loop_is_found_and_its_event_named(
     looped, changed, monkeypatch, old, new, kind
 ):
     other = changed(loop, old, new)
-    monkeypatch.setattr("clawhive_core.runs.orchestrator.Loop", other.Loop)
-    monkeypatch.setattr("clawhive_core.runs.orchestrator.LoopSettings", other.LoopSettings)
+    monkeypatch.setattr("clawhive_core.runs.loop.Loop", other.Loop)
+    monkeypatch.setattr("clawhive_core.runs.loop.LoopSettings", other.LoopSettings)
     report = await looped.replay("last")
     assert not report.ok
     assert report.difference.kind == kind
@@ -155,7 +155,7 @@ async def test_a_loop_that_would_end_earlier_leaves_recorded_events_over(
         "            if not calls and",
         "            return 'Done.'\n            if not calls and",
     )
-    monkeypatch.setattr("clawhive_core.runs.orchestrator.Loop", other.Loop)
+    monkeypatch.setattr("clawhive_core.runs.loop.Loop", other.Loop)
     report = await looped.replay("last")
     assert not report.ok
     assert report.difference.seq is not None
