@@ -371,11 +371,9 @@ class RequestMaker:
     def _reserved(self) -> list[str]:
         """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
         folders = (self.config.user_dir, self.config.root / self.config.get("sandbox.workspace"))
-        return [
-            below(path_capability(verb, os.path.realpath(folder))).text
-            for folder in folders
-            for verb in ("fs.read", "fs.write", "fs.delete", "fs.exec")
-        ]
+        held = [below(path_capability("fs.read", os.path.realpath(each))) for each in folders]
+        verbs = ("fs.read", "fs.write", "fs.delete", "fs.exec")
+        return [replace(each, verb=verb).text for each in held for verb in verbs]
 
     def _expanded(self, key: str, artifacts: str) -> list[str]:
         variables = self._variables(artifacts)
