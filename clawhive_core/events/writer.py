@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -88,7 +89,7 @@ class Writer:
         with self._gate:
             self._usability.require()
             self._queue.append(item)
-            self._waiting += 1
+            self._waiting += not item.is_flush
         if item.loop is None or not (self.crowded or self._is_light(item)):
             self._ring()
         elif self._ringing is not item.loop:
@@ -96,8 +97,12 @@ class Writer:
             self._ringing = item.loop
             item.loop.call_soon(self._gathered, item.loop)
 
-    def _gathered(self, loop: AbstractEventLoop) -> None:
+    def _gathered(self, loop: AbstractEventLoop, *, last: bool = False) -> None:
         """Commit what came together in a turn of a loop, in its thread where that may be."""
+        if self.crowded and self._waiting == 1 and not last:
+            # One of the crowd is a turn ahead of it: waiting once brings them together for good.
+            loop.call_soon(partial(self._gathered, loop, last=True))
+            return
         self._ringing = None
         if self._queue and not self._commit_gathered(loop):
             self._ring()
