@@ -286,7 +286,8 @@ def _stays_inline(kind: str, value: Any, data: bytes) -> bool:
 def stored(row: Sequence[Any]) -> StoredEvent:
     """Return the event in a row of `chain.SELECT`."""
     seq, ts, kind, version, *ids, body, prev, digest = row
-    return StoredEvent(seq, ts, Event(kind, _body(body), *ids, version), prev, digest)
+    event = Event(kind, _body(body), *ids, version=version)
+    return StoredEvent(seq, ts, event, prev, digest)
 
 
 def _body(text: str) -> Any:
