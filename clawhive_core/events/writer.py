@@ -40,7 +40,8 @@ _FRAMES = 4
 
 _FEW = 64
 _LITTLE = 64 * 1024
-"""What is committed in a caller's thread at most: appends, and the bytes of each."""
+_MUCH = 256 * 1024
+"""What is committed in a caller's thread at most: appends, the bytes of each, and of all."""
 
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
@@ -159,7 +160,10 @@ class Writer:
         """Commit what is queued, and items; return the former, None where others must do it."""
         queued = self._take()
         batch = [*queued, *items]
-        if not all(map(self._is_light, queued)):
+        size = 0
+        for each in queued:
+            size += each.size if self._is_light(each) else _MUCH  # a heavy one is too much
+        if size >= _MUCH:
             self._queue.extendleft(reversed(queued))
             return None
         try:
