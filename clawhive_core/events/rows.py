@@ -11,7 +11,12 @@ from clawhive_core.errors import ClawHiveError, LogWriteFailed
 from clawhive_core.events.chain import middle
 from clawhive_core.events.kinds import FIELDS
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.model.canonical import canonical, canonical_text, sorts_alike
+from clawhive_core.model.canonical import (
+    canonical,
+    canonical_text,
+    is_plain_number,
+    sorts_alike,
+)
 from clawhive_core.model.events import Blob, Event, StoredEvent
 from clawhive_core.model.patterns import pattern
 
@@ -143,7 +148,7 @@ def _is_simple(body: Mapping[Any, Any]) -> bool:
                 values = item.values()
             elif kind is list or kind is tuple:
                 values = item
-            elif kind is Blob or (kind is int and -_SAFE_INTEGER <= item <= _SAFE_INTEGER):
+            elif kind is Blob or is_plain_number(item):
                 continue
             else:
                 return False
@@ -280,23 +285,8 @@ def _stays_inline(kind: str, value: Any, data: bytes) -> bool:
 
 def stored(row: Sequence[Any]) -> StoredEvent:
     """Return the event in a row of `chain.SELECT`."""
-    (seq, ts, kind, version, trace_id, run_id, task_id, step_id, invocation_id) = row[:9]
-    (conversation_id, principal, tool, provider_id, status, body, prev, digest) = row[9:]
-    event = Event(
-        kind,
-        _body(body),
-        trace_id,
-        run_id,
-        task_id,
-        step_id,
-        invocation_id,
-        conversation_id,
-        principal,
-        tool,
-        provider_id,
-        status,
-        version,
-    )
+    seq, ts, kind, version, *ids, body, prev, digest = row
+    event = Event(kind, _body(body), *ids, version=version)
     return StoredEvent(seq, ts, event, prev, digest)
 
 

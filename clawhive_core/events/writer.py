@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ _FRAMES = 4
 
 _FEW = 64
 _LITTLE = 64 * 1024
-"""What is committed in a caller's thread at most: appends, and the bytes of each."""
+_MUCH = 256 * 1024
+"""What is committed in a caller's thread at most: appends, the bytes of each, and of all."""
 
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
@@ -88,7 +90,7 @@ class Writer:
         with self._gate:
             self._usability.require()
             self._queue.append(item)
-            self._waiting += 1
+            self._waiting += not item.is_flush
         if item.loop is None or not (self.crowded or self._is_light(item)):
             self._ring()
         elif self._ringing is not item.loop:
@@ -96,8 +98,12 @@ class Writer:
             self._ringing = item.loop
             item.loop.call_soon(self._gathered, item.loop)
 
-    def _gathered(self, loop: AbstractEventLoop) -> None:
+    def _gathered(self, loop: AbstractEventLoop, *, last: bool = False) -> None:
         """Commit what came together in a turn of a loop, in its thread where that may be."""
+        if self.crowded and self._waiting == 1 and not last:
+            # One of the crowd is a turn ahead of it: waiting once brings them together for good.
+            loop.call_soon(partial(self._gathered, loop, last=True))
+            return
         self._ringing = None
         if self._queue and not self._commit_gathered(loop):
             self._ring()
@@ -154,7 +160,10 @@ class Writer:
         """Commit what is queued, and items; return the former, None where others must do it."""
         queued = self._take()
         batch = [*queued, *items]
-        if not all(map(self._is_light, queued)):
+        size = 0
+        for each in queued:
+            size += each.size if self._is_light(each) else _MUCH  # a heavy one is too much
+        if size >= _MUCH:
             self._queue.extendleft(reversed(queued))
             return None
         try:

@@ -156,8 +156,7 @@ class Executor:
             )
         if pending.scope.deadline is not None and pending.scope.deadline <= time.monotonic():
             raise refuse("timeout", "the call that makes this one has ended", {"action": "none"})
-        problem = self._wiring.healthy()
-        if problem is not None:
+        if (problem := self._wiring.healthy()) is not None:
             raise refuse("denied", problem, {"action": "ask_user"})
 
     async def _admit(self, pending: PendingCall) -> None:

@@ -22,5 +22,5 @@ def sandbox_limits(config: Config) -> SandboxLimits:
 
 def patience(config: Config, provider: str) -> Patience:
     """Return how long a model provider is waited for, and how often it is asked again."""
-    said = config.section(f"models.{provider}")
-    return Patience(said["timeout_sec"] or MODEL_SECONDS, said["max_retries"])
+    seconds = config.get(f"models.{provider}.timeout_sec")
+    return Patience(seconds or MODEL_SECONDS, config.get(f"models.{provider}.max_retries"))

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from typing import Any, cast
 
 from clawhive_core.model.patterns import pattern
 
-# orjson writes what RFC 8785 asks for, except floats, integers beyond 2^53, keys that are no text,
-# and the order of keys outside the Basic Multilingual Plane. A value that may hold one of these
-# takes the slow road; a false alarm costs time, never correctness.
+# orjson writes what RFC 8785 asks for, except whole, very small and very large floats, integers
+# beyond 2^53, keys that are no text, and the order of keys outside the Basic Multilingual Plane. A
+# value that may hold one of these takes the slow road; a false alarm costs time, never correctness.
 _beyond_plane = pattern(r"[\ud800-\U0010ffff]")
 _PLAIN = frozenset({str, bool, type(None)})
 _TEXT_KEYS = {str}
 
 _SAFE_INTEGER = 2**53 - 1
+_SMALLEST, _LARGEST = 1e-4, 1e15
 
 
 def canonical(value: Any) -> bytes:
@@ -77,15 +80,30 @@ def _is_plain(value: Any) -> bool:
             stack.extend(item.values())
         elif kind is list or kind is tuple:
             stack.extend(item)
-        elif kind is not int or not -_SAFE_INTEGER <= item <= _SAFE_INTEGER:
+        elif not is_plain_number(item):
             return False
     return True
 
 
+def is_plain_number(value: Any) -> bool:
+    """Whether orjson and RFC 8785 write a value in one way, as a number.
+
+    Both write the shortest digits of a float; they differ in where exponents begin, and in whether
+    a whole number has a point.
+    """
+    if type(value) is int:
+        return -_SAFE_INTEGER <= value <= _SAFE_INTEGER
+    return type(value) is float and _SMALLEST <= abs(value) < _LARGEST and not value.is_integer()
+
+
 def _careful(value: Any) -> bytes:
+    storable = _storable(value)
+    with suppress(TypeError):  # deeper than orjson goes
+        if _is_plain(storable) and sorts_alike(data := _encoder()(storable)):
+            return data
     import rfc8785
 
-    return rfc8785.dumps(_storable(value))
+    return rfc8785.dumps(storable)
 
 
 def _storable(value: Any) -> Any:
@@ -94,17 +112,23 @@ def _storable(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, int):
-        return value if abs(value) <= _SAFE_INTEGER else {"$int": str(value)}
-    if isinstance(value, float):
-        finite = value == value and value not in (float("inf"), float("-inf"))  # noqa: PLR0124 - NaN is the one value unequal to itself
-        return value if finite else {"$float": str(value)}
+    if isinstance(value, int | float):
+        return _storable_number(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return {_key(key): _storable(item) for key, item in items}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in cast("Sequence[Any]", value)]
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _storable_number(value: float) -> Any:
+    if isinstance(value, int):
+        return value if abs(value) <= _SAFE_INTEGER else {"$int": str(value)}
+    if not isfinite(value):
+        return {"$float": str(value)}
+    # RFC 8785 writes a whole number without a point, as an integer; -0.0 too.
+    return int(value) if value.is_integer() and abs(value) <= _SAFE_INTEGER else float(value)
 
 
 def _key(key: Any) -> str:

@@ -40,7 +40,9 @@ class Revocations:
         Raises:
             StorageError: The log cannot be read.
         """
-        epoch, version = self._log.epoch(), _version(self._file)
+        epoch = self._log.epoch()
+        # Only a grant that comes from another one may come from a persistent one.
+        version = _version(self._file) if rules.is_derived else None
         if epoch is not None and self._epochs.get(rules) == (epoch, version):
             return
         mark = (self._log.read(_LAST)[0][0], version)

@@ -69,6 +69,8 @@ class Rules:
         self._grants: dict[str, PatternIndex[CapabilityGrant]] = {}
         self._of_tools: dict[str, list[tuple[ToolIdentity, CapabilityGrant]]] = {}
         self._next_end: str | None = None
+        self.is_derived = False
+        """Whether any grant comes from another one, such as a person's, that may be revoked."""
         self._ended: tuple[Ended, ...] = ()
         self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
@@ -95,8 +97,9 @@ class Rules:
             pattern = parse(grant.capability)
             self._is_constrained = self._is_constrained or bool(pattern.constraints)
             self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)
-        ends = [grant.expires_at for grant in self.every if grant.expires_at is not None]
-        self._next_end = min(ends, default=None)
+        every = self.every
+        self._next_end = min((each.expires_at for each in every if each.expires_at), default=None)
+        self.is_derived = any(each.parent_grant is not None for each in every)
         self._known = {}  # once more: a tool's thread may have asked meanwhile
         for bounds, rules in self._bounded.items():
             rules.extend(attenuate(added, bounds))

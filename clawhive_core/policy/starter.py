@@ -72,9 +72,9 @@ class Target:
         return [
             on_terms(
                 CapabilityGrant(
-                    new_id("grant"), "", self.subject, "task", self.task_id, issuer, mode
+                    new_id("grant"), each.text, self.subject, "task", self.task_id, issuer, mode
                 ),
-                parse(pattern, self.variables),
+                each,
             )
-            for pattern in patterns
+            for each in (parse(pattern, self.variables) for pattern in patterns)
         ]

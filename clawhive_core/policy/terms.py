@@ -15,7 +15,8 @@ def on_terms(grant: CapabilityGrant, capability: Capability) -> CapabilityGrant:
     """Return the grant with this capability; its `uses` and `until` narrow the grant's own."""
     said = capability.constraints
     if said.uses is None and said.until is None:
-        return replace(grant, capability=capability.text)
+        same = grant.capability == capability.text
+        return grant if same else replace(grant, capability=capability.text)
     ends = [each for each in (utc(grant.expires_at), said.until) if each is not None]
     counts = [each for each in (grant.uses, said.uses) if each is not None]
     return replace(

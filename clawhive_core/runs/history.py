@@ -45,15 +45,18 @@ class History:
         grown = len(messages) >= self.count > 0 and messages[self.count - 1] is self.last
         if not grown:
             self.count, self._hash = 0, hashlib.sha256()
-        new = [self._take(message, redactor) for message in messages[self.count :]]
+        encoded = [self._encoded(message) for message in messages[self.count :]]
+        # One look at all of them; where it sees something, one at each.
+        suspect = redactor.active and redactor.may_be_in(b"\n".join(data for _, data in encoded))
+        new = [self._take(value, data, redactor if suspect else None) for value, data in encoded]
         self.count = len(messages)
         self.last = messages[-1] if messages else None
         return new
 
-    def _take(self, message: LlmMessage, redactor: Redactor) -> Blob:
-        value, data = self._encoded(message)
-        suspect = redactor.active and redactor.may_be_in(data)
-        written = canonical(redactor.value(value)) if suspect else data
+    def _take(self, value: Any, data: bytes, redactor: Redactor | None) -> Blob:
+        written = data
+        if redactor is not None and redactor.may_be_in(data):
+            written = canonical(redactor.value(value))
         self._hash.update(hashlib.sha256(written).digest())
         return Blob(value, encoded=data)
 

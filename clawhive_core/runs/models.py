@@ -134,7 +134,9 @@ class Models:
 
     def budget(self, run_id: str) -> Budget:
         """Return a run's account; one without bounds where none was opened."""
-        return self._budgets.setdefault(run_id, Budget())
+        if (known := self._budgets.get(run_id)) is None:
+            known = self._budgets[run_id] = Budget()
+        return known
 
     def used(self, run_id: str) -> Usage:
         """Return what a run's model calls used, close its account and forget its conversation."""

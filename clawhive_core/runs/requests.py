@@ -375,8 +375,7 @@ class RequestMaker:
         given: Sequence[CapabilityGrant],
     ) -> list[CapabilityGrant]:
         """Return the task's first grants: the meet of the user's side and the skill's."""
-        side = starter_grants(target.task_id, target.subject, target.variables)
-        side += given
+        side = [*starter_grants(target.task_id, target.subject, target.variables), *given]
         side += target.grants(self.config.get("policy.allow"), "config")
         named = target.grants(options.grants, "user")
         side += [bound(each, self.catalog.current.meta_of) for each in named]
@@ -385,11 +384,9 @@ class RequestMaker:
     def _reserved(self) -> list[str]:
         """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
         folders = (self.config.user_dir, self.config.root / self.config.get("sandbox.workspace"))
-        return [
-            below(path_capability(verb, os.path.realpath(folder))).text
-            for folder in folders
-            for verb in ("fs.read", "fs.write", "fs.delete", "fs.exec")
-        ]
+        held = [below(path_capability("fs.read", os.path.realpath(each))) for each in folders]
+        verbs = ("fs.read", "fs.write", "fs.delete", "fs.exec")
+        return [replace(each, verb=verb).text for each in held for verb in verbs]
 
     def _expanded(self, key: str, artifacts: str) -> list[str]:
         variables = self._variables(artifacts)

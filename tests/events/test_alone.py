@@ -108,6 +108,19 @@ async def test_appends_of_one_turn_share_a_commit_in_the_thread_of_their_loop(lo
     assert verify(path, tmp_path / "user").ok
 
 
+async def test_much_of_one_turn_is_left_to_the_writer(log):
+    begun = []
+
+    def trace(sql):
+        if sql.startswith("BEGIN"):
+            begun.append(threading.get_ident())
+
+    log._writer._connection.set_trace_callback(trace)
+    await asyncio.gather(*(log.append(Event("a", {"text": "x" * 60_000})) for _ in range(7)))
+    log._writer._connection.set_trace_callback(None)
+    assert [ident == threading.get_ident() for ident in begun] == [True, False]
+
+
 async def test_appends_of_one_turn_wait_for_another_process_without_stopping_the_loop(log, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -21,6 +21,24 @@ def test_it_is_rfc_8785(value):
     assert canonical(value) == rfc8785.dumps(value)
 
 
+NEAR = [1e-7, 1e-6, 1e-5, 1e-4, 0.1, 1.0, 1e14, 1e15, 1e16, 2.0**53, 1e20, 1e21, 1e22]
+
+
+@given(st.sampled_from(NEAR), st.floats(-2, 2), st.integers(0, 17))
+def test_floats_are_rfc_8785_around_where_other_encoders_change_their_form(near, factor, digits):
+    found = [near * factor, round(near * factor, digits)]
+    found += [math.nextafter(near, math.inf), math.nextafter(near, -math.inf)]
+    for value in (*found, {"k": [found, "text", None, 5]}):
+        assert canonical(value) == rfc8785.dumps(value)
+
+
+def test_a_deep_value_with_floats_is_rfc_8785():
+    value = 0.5
+    for _ in range(300):
+        value = [value]
+    assert canonical(value) == rfc8785.dumps(value)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
