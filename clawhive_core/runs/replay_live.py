@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from clawhive_core.errors import ModelError
 from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
@@ -117,7 +118,7 @@ class RecordedTools:
 
 
 def _key(call: ToolCall) -> tuple[str, bytes]:
-    return call.name, canonical(call.input)
+    return call.name, canonical(as_recorded(call))
 
 
 def _order(step_id: str) -> list[Any]:

@@ -4,6 +4,7 @@ import pytest
 
 from clawhive_core.errors import ModelError
 from clawhive_core.model.messages import LlmResponse, ProviderBlock, TextBlock, ThinkingBlock
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -119,3 +120,19 @@ async def test_a_run_that_goes_on_ends_each_turn_once(appending):
         run = await hive.resume("last")
         assert actions(run) == [("r0.0", "tool_call"), ("r1", "finish")]
         assert (await hive.replay("last")).ok
+
+
+@pytest.mark.promise("P-206")
+@pytest.mark.parametrize("given", ["{bad", [1], {"n": float("nan")}])
+async def test_a_call_whose_arguments_cannot_be_used_is_told_repeats_and_goes_on(appending, given):
+    wrong = LlmResponse(
+        (ToolCall("c1", "test.echo", given), ToolCall("c2", "test.keep", {"path": "a"})), "tool_use"
+    )
+    async with house(appending, wrong, "done") as hive:
+        assert (await hive.run("go", model=MODEL))["status"] == "waiting_approval"
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert [each["status"] for each in run["steps"]] == ["failed", "succeeded", "succeeded"]
+        assert run["steps"][0]["error"]["code"] == "invalid_input"
+        assert (await hive.replay(run["run_id"])).ok
+        assert (await hive.replay(run["run_id"], "model")).new_run_id is not None
