@@ -5,6 +5,7 @@ import pytest
 from clawhive_core.errors import ModelError
 from clawhive_core.model.messages import LlmResponse, ProviderBlock, TextBlock, ThinkingBlock
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.runs.page import items_of
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -136,3 +137,17 @@ async def test_a_call_whose_arguments_cannot_be_used_is_told_repeats_and_goes_on
         assert run["steps"][0]["error"]["code"] == "invalid_input"
         assert (await hive.replay(run["run_id"])).ok
         assert (await hive.replay(run["run_id"], "model")).new_run_id is not None
+
+
+async def test_the_page_of_a_run_shows_plans_and_steps_that_made_no_call(tools, define):
+    async with house(tools) as hive:
+        define(hive, {"name": "bad", "tool": "test.fail"}, {"name": "after", "tool": "test.echo"})
+        run = await hive.run(task="job")
+        await hive.log.flush()
+        items = items_of(hive.log, hive.log.events(run_id=run["run_id"]))
+        found = [(each.name, each.status) for each in items]
+    assert found == [
+        ("plan of procedure", "succeeded"),
+        ("test.fail", "failed"),
+        ("tool.test.echo after", "skipped"),
+    ]
