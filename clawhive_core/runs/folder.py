@@ -1,10 +1,11 @@
-"""The folder of a run's files."""
+"""The folder of a run's files, and those that are no run's."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from clawhive_core.capabilities import below, path_capability
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 
@@ -28,3 +29,13 @@ def run_folder(config: Config, out: Path | None, run_id: str) -> str:
             f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
         )
     return str(absolute)
+
+
+def reserved(config: Config) -> list[str]:
+    """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
+    folders = (config.user_dir, config.root / config.get("sandbox.workspace"))
+    return [
+        below(path_capability(verb, os.path.realpath(folder))).text
+        for folder in folders
+        for verb in ("fs.read", "fs.write", "fs.delete", "fs.exec")
+    ]

@@ -5,9 +5,10 @@ import pytest
 from clawhive_core import ToolResult
 from clawhive_core.capabilities import parse
 from clawhive_core.execution.effects import is_shut
+from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.runs.enabling import SkillTools
-from clawhive_core.testing import ScriptedModel, calling
+from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.runs.test_skill_prompt import MODEL, Desk
 
 OPENS = calling("skill_open", {"name": "words"})
@@ -254,3 +255,54 @@ def test_a_tool_is_shut_where_denies_cover_all_that_it_could_need(name, effects,
 
 def test_what_is_recorded_is_read_again():
     assert SkillTools.from_dict(SkillTools().to_dict()) == SkillTools.from_dict(None)
+
+
+CHILD = """
+[agents.helper]
+description = "Helps."
+model = "child:x"
+tools = []
+[agents.default.sub_agent]
+allowed_tools = [{}]
+"""
+
+
+@pytest.mark.promise("P-207")
+@pytest.mark.parametrize(
+    ("allowed", "told"),
+    [
+        ('"test.count"', "Offered from now on, for this skill: `test.count`."),
+        (
+            '"test.echo"',
+            "Not offered: `test.count` (the agent's list of tools does not have it).",
+        ),
+    ],
+)
+async def test_a_sub_agents_skills_bring_no_more_than_its_parent_gives_on_in_no_replay(
+    desk, tools, allowed, told
+):
+    configure(desk, CHILD.format(allowed))
+    desk.model = ScriptedModel([calling("agent.helper", {"task": "count"}), "Three."])
+    script = [OPENS, calling("test.count", {}), "Three."]
+    child = ScriptedModel([*script, *script], name="child")
+    async with desk.hive(tools, models=(child,)) as hive:
+        options = RunOptions(model=MODEL, grants=("agent.spawn:helper",))
+        run = await hive.run("go", options=options)
+        kid = run["children"][0]["run_id"]
+        assert child.requests[1].messages[-1].content[0].output.endswith(told)
+        made = len(tools.calls)
+        assert made == (1 if "count" in allowed else 0)
+        for mode in ("exact", "model", "policy", "tools"):
+            assert (await hive.replay(kid, mode)).differences == ()
+        assert len(tools.calls) == 2 * made
+
+
+async def test_a_task_is_repeated_by_the_agent_that_did_it(tools, define):
+    settings = {"agents.reader.allow": ["test.echo"]}
+    async with memory_hive(providers=[tools], settings=settings) as hive:
+        define(hive, {"name": "a", "tool": "test.echo"}, {"name": "b", "tool": "test.count"})
+        run = await hive.run(task="job", agent="reader")
+        assert [each["status"] for each in run["steps"]] == ["succeeded", "failed"]
+        for mode in ("policy", "tools"):
+            assert (await hive.replay(run["run_id"], mode)).differences == ()
+        assert [name for name, _ in tools.calls] == ["test.echo", "test.echo"]
