@@ -1,14 +1,20 @@
 """Tools that skills require: offered once the skill is active, and recorded with the run."""
 
+from contextlib import suppress
+
 import pytest
 
 from clawhive_core import ToolResult
 from clawhive_core.capabilities import parse
+from clawhive_core.events.log import EventLog
 from clawhive_core.execution.effects import is_shut
 from clawhive_core.hive.hive import RunOptions
+from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.runs import ownership
 from clawhive_core.runs.enabling import SkillTools
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
+from tests.runs.conftest import FORGET, Cut
 from tests.runs.test_skill_prompt import MODEL, Desk
 
 OPENS = calling("skill_open", {"name": "words"})
@@ -25,7 +31,7 @@ def desk(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tools(tools):
-    tools.add("test.count", lambda given, ctx: {"n": 3})
+    tools.add("test.count", lambda given, ctx: {"n": 3}, idempotent=True)
     return tools.add("test.keep", lambda given, ctx: "kept", risk="guarded")
 
 
@@ -306,3 +312,61 @@ async def test_a_task_is_repeated_by_the_agent_that_did_it(tools, define):
         for mode in ("policy", "tools"):
             assert (await hive.replay(run["run_id"], mode)).differences == ()
         assert [name for name, _ in tools.calls] == ["test.echo", "test.echo"]
+
+
+@pytest.mark.promise("P-202")
+async def test_a_run_cut_at_any_row_of_its_log_goes_on_with_the_same_tools(
+    desk, tools, monkeypatch
+):
+    configure(desk, READER)
+    script = [OPENS, calling("test.count", {}), LlmResponse((), "refusal")]
+
+    def answer(request):
+        return script[sum(message.role == "assistant" for message in request.messages)]
+
+    desk.model = ScriptedModel([answer] * 999)
+    async with desk.hive(tools) as hive:
+        whole = await hive.run("go", model=MODEL, agent="reader")
+        await hive.log.flush()
+        rows = sum(1 for _ in hive.log.events(run_id=whole["run_id"]))
+        for left in range(1, rows):
+            with monkeypatch.context() as patch:
+                cut_after(patch, left)
+                with suppress(Cut):
+                    await hive.run("go", model=MODEL, agent="reader")
+            await hive.log.append(within=lambda connection: connection.execute(FORGET))
+            if not ownership.recover(hive.log):
+                continue  # it was cut before its start was written
+            run = await hive.resume("last")
+            assert (run["status"], run["error"]) == (whole["status"], whole["error"])
+            assert facts(run) == facts(whole)
+            assert names(desk.model.requests[-1])[-1] == "test.count"
+            kinds = [each.event.kind for each in hive.log.events(run_id=run["run_id"])]
+            assert (kinds.count("tools.enabled"), kinds.count("step.end")) == (1, 1)
+            assert (await hive.replay(run["run_id"])).ok
+
+
+def facts(run):
+    return [(each["name"], each["action"], each["status"]) for each in run["steps"]]
+
+
+def cut_after(patch, left):
+    """Let so many events be written, and none after them, as if the process were gone."""
+    post, append = EventLog.post, EventLog.append
+
+    def count(events):
+        nonlocal left
+        left -= len(events)
+        if left < 0:
+            raise Cut
+
+    def posting(log, *events):
+        count(events)
+        post(log, *events)
+
+    async def appending(log, *events, **more):
+        count(events)
+        return await append(log, *events, **more)
+
+    patch.setattr(EventLog, "post", posting)
+    patch.setattr(EventLog, "append", appending)
