@@ -72,16 +72,17 @@ class Shelf:
         tools: dict[str, ToolDef] = {}
         left_out: list[tuple[str, str]] = []
         for name in skill.requires.tools:
-            found = self._find(name)
-            if isinstance(found, str):
-                left_out.append((name, found))
-            elif found.name not in offered:
-                tools[found.name] = found.to_def()
+            meta = self.catalog.meta_of(name)
+            if meta is not None and meta.name in offered:
+                continue
+            if (why := self._problem(name, meta)) is not None:
+                left_out.append((name, why))
+            elif meta is not None:
+                tools[meta.name] = meta.to_def()
         return Brought(tuple(tools.values()), tuple(left_out))
 
-    def _find(self, name: str) -> ToolMeta | str:
-        """Return a tool, or why it is not offered."""
-        meta = self.catalog.meta_of(name)
+    def _problem(self, name: str, meta: ToolMeta | None) -> str | None:
+        """Return why a tool is not offered, None where it may be."""
         if meta is None:
             close = nearest(name, self.catalog.tools)
             return f"there is no such tool; did you mean `{close}`?" if close else "no such tool"
@@ -91,4 +92,4 @@ class Shelf:
             return "the agent's list of tools does not have it"
         if is_shut(meta, [parse(deny) for deny in self.denies], self.variables):
             return "policy denies it"
-        return meta
+        return None

@@ -211,6 +211,15 @@ async def test_an_agent_without_a_list_is_offered_all_it_sees_and_reads_nothing_
     assert "Offered" not in second.messages[-1].content[0].output
 
 
+async def test_what_is_offered_anyhow_is_not_told_as_left_out(desk, tools):
+    configure(desk, '[policy]\ndeny = ["tool.call:test.*"]\n')
+    desk.model = ScriptedModel([OPENS, "Read."])
+    async with desk.hive(tools) as hive:
+        await hive.run("go", model=MODEL)
+    assert "test.count" in names(desk.model.requests[0])
+    assert "ffered" not in desk.model.requests[1].messages[-1].content[0].output
+
+
 async def test_a_file_of_a_skill_and_a_skill_that_cannot_be_opened_bring_nothing(desk, tools):
     configure(desk, READER)
     desk.user_dir.joinpath("skills", "words", "more.md").write_text("More.")
