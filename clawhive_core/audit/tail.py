@@ -12,7 +12,7 @@ from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 
 _SHORT_ID = 8
-_SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason")
+_SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason", "skill")
 
 
 def tail(log: EventLog, n: int = 20, *, run_id: str | None = None) -> list[StoredEvent]:

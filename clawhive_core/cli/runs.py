@@ -47,11 +47,17 @@ def list_(settings: Settings, limit: int, *, as_json: bool) -> None:
             short(run["run_id"]),
             run["status"],
             run["started_at"][:19].replace("T", " "),
-            run["title"],
+            _title(run),
         )
         for run in runs
     ]
     click.echo(table(rows, ("RUN", "STATUS", "STARTED", "TITLE")))
+
+
+def _title(run: Mapping[str, Any]) -> str:
+    """Return what a run is called in a list: a sub-agent's with the run that started it."""
+    parent = run["parent_run_id"]
+    return str(run["title"]) if parent is None else f"{run['title']} (for {short(parent)})"
 
 
 @command.command(epilog="Example: clawhive runs show last --json")

@@ -130,12 +130,12 @@ _KINDS = (
     Kind(
         STEP_END,
         1,
-        "a step without a tool ended, or a step was skipped",
+        "a step ended without a call: with an answer, or with nothing to do or to say",
         {
             "name": "the step's name",
             "label": "what a person reads",
             "ordinal": "its place in the run, from 0",
-            "action": "respond, tool_call or finish",
+            "action": "respond, or finish: it tells the user nothing; a call has rows of its own",
             "output_preview": "the output on one line, cut",
             "error": "{code, message}, or null",
         },

@@ -62,6 +62,14 @@ def input_of(call: ToolCall) -> dict[str, Any]:
     raise InvalidInput(f"the arguments are {kind}, and an object is needed")
 
 
+def as_recorded(call: ToolCall) -> dict[str, Any]:
+    """Return a call's input as the log holds it: empty where it is none that can be used."""
+    try:
+        return input_of(call)
+    except InvalidInput:
+        return {}
+
+
 @dataclass(slots=True)
 class _Copier:
     left: int

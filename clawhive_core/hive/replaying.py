@@ -75,16 +75,20 @@ def _anew(
         )
     chosen = _given(record, options)
     task = recorded.task
+    agent = recorded.principal.name if recorded.principal.kind == "agent" else None
+    chosen = replace(chosen, agent=agent)
     if task.prompt is None:
         request = parts.requests.task(str(task.task_type), task.input, chosen)
     else:
-        agent = recorded.principal.name if recorded.principal.kind == "agent" else None
         planner = chosen.planner or recorded.planner
-        chosen = replace(chosen, model=chosen.model or recorded.model, agent=agent, planner=planner)
+        chosen = replace(chosen, model=chosen.model or recorded.model, planner=planner)
         chosen = replace(chosen, skills=chosen.skills or recorded.skills.active)
-        request = parts.requests.prompt(task.prompt, chosen, recorded.continues)
+        request = parts.requests.prompt(task.prompt, chosen, recorded)
+    scope = replace(request.scope, allow=recorded.scope.allow)
     title = f"replay ({mode}) of {recorded.title}"
-    return replace(request, title=title, replays={"run_id": record.run_id, "mode": mode})
+    return replace(
+        request, scope=scope, title=title, replays={"run_id": record.run_id, "mode": mode}
+    )
 
 
 def _given(record: Record, options: RunOptions | None) -> RunOptions:

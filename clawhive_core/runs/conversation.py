@@ -47,11 +47,25 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
     Raises:
         ClawHiveError: Bodies of the run were pruned.
     """
-    if run_id is None:
-        return ()
+    later: list[LlmMessage] = []
+    while run_id is not None:
+        if said := _turns(log, run_id):
+            return (*said, *later)
+        later = [*_without_turns(log, run_id), *later]
+        run_id = start_of(log, run_id).get("continues")
+    return tuple(later)
+
+
+def is_turn(step_id: str | None) -> bool:
+    """Whether a step is a turn of a run's loop."""
+    return step_id is not None and _TURN.fullmatch(step_id) is not None
+
+
+def _turns(log: EventLog, run_id: str) -> list[LlmMessage]:
+    """Return what the turns of a run said, with all before; nothing where it had none."""
     sent: list[LlmMessage] = []
     said: list[LlmMessage] = []
-    last, is_planned = None, False
+    last, plans = None, 0
     for stored in log.events(run_id=run_id):
         event = stored.event
         if is_nested(event.step_id):
@@ -64,38 +78,30 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
         elif event.kind == "model.end" and event.status == "succeeded" and is_turn(event.step_id):
             last = stored
         elif event.kind == "plan.made":
-            is_planned = True
+            plans += 1
     if last is None:
-        return _without_turns(log, run_id)
-    if is_planned:
-        said = _without_plans(said, len(_before(log, run_id)))
-    return (*said, LlmMessage("assistant", answer_of(log, last).content))
+        return []
+    answer = LlmMessage("assistant", answer_of(log, last).content)
+    return [*(_without_plans(said, plans) if plans else said), answer]
 
 
-def is_turn(step_id: str | None) -> bool:
-    """Whether a step is a turn of a run's loop."""
-    return step_id is not None and _TURN.fullmatch(step_id) is not None
+def _without_plans(said: Sequence[LlmMessage], plans: int) -> list[LlmMessage]:
+    """Return the prompt and the report of the steps as what the user said, after the rest.
+
+    Between them stand the plans, and before each but the first that the one before it failed.
+    """
+    first = len(said) - 1 - 2 * plans
+    return [*said[:first], LlmMessage("user", (*said[first].content, *said[-1].content))]
 
 
-def _before(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
-    return messages_of(log, start_of(log, run_id).get("continues"))
-
-
-def _without_plans(said: Sequence[LlmMessage], before: int) -> list[LlmMessage]:
-    """Return the prompt and the report of a plan's steps as what the user said, after the rest."""
-    prompt, report = said[before], said[-1]
-    return [*said[:before], LlmMessage("user", (*prompt.content, *report.content))]
-
-
-def _without_turns(log: EventLog, run_id: str) -> tuple[LlmMessage, ...]:
+def _without_turns(log: EventLog, run_id: str) -> list[LlmMessage]:
     start, end = start_of(log, run_id), end_of(log, run_id)
     output = None if end is None else full(log, end.event.body["output"])
-    before = _before(log, run_id)
     if output is None:
-        return before
+        return []
     text = output if isinstance(output, str) else canonical_text(output)
     asked = LlmMessage.text("user", start["task"]["prompt"] or "")
-    return (*before, asked, LlmMessage.text("assistant", text))
+    return [asked, LlmMessage.text("assistant", text)]
 
 
 def message_from_json(value: Mapping[str, Any]) -> LlmMessage:

@@ -1,10 +1,12 @@
-"""The folder of a run's files."""
+"""The folder of a run's files, and those that are no run's."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from clawhive_core.capabilities import below, path_capability
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 
@@ -28,3 +30,11 @@ def run_folder(config: Config, out: Path | None, run_id: str) -> str:
             f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
         )
     return str(absolute)
+
+
+def reserved(config: Config) -> list[str]:
+    """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
+    folders = (config.user_dir, config.root / config.get("sandbox.workspace"))
+    held = [below(path_capability("fs.read", os.path.realpath(each))) for each in folders]
+    verbs = ("fs.read", "fs.write", "fs.delete", "fs.exec")
+    return [replace(each, verb=verb).text for each in held for verb in verbs]

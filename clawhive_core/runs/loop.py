@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
-from clawhive_core.errors import NeedHumanApproval, RunError
+from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
@@ -16,6 +16,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.runs import Action
 from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.compaction import Compaction
 from clawhive_core.runs.enabling import Offering, SkillTools
@@ -86,6 +87,8 @@ class Loop:
     compaction: Compaction | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     _offering: Offering = field(init=False)
+    _open_turn: int | None = None
+    """The turn that has ended in no action yet."""
     _refused_turns: int = 0
     """The turns in a row, up to now, of which every call was refused."""
 
@@ -93,7 +96,10 @@ class Loop:
         self._offering = Offering.of(self.settings.tools, self.settings.skills)
 
     async def answer(self, prompt: str) -> str:
-        """Return the model's final text.
+        """Return the model's final text; each turn ends in one recorded action.
+
+        Its calls are a step each; without calls it responds, or finishes: with nothing to say, or
+        with what went wrong.
 
         Raises:
             ModelError: The model failed, or the budget is spent.
@@ -101,9 +107,19 @@ class Loop:
                 without an answer.
             NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
         """
+        try:
+            return await self._rounds(prompt)
+        except (ModelError, RunError) as error:
+            if self._open_turn is not None:
+                problem = {"code": error.code, "message": error.message}
+                self._end(self._open_turn, "finish", error=problem)
+            raise
+
+    async def _rounds(self, prompt: str) -> str:
         messages = [*self.settings.before, LlmMessage.text("user", prompt)]
         repetition = Repetition(self.settings.polling)
         for turn in range(self.settings.max_tool_rounds + 1):
+            self._open_turn = turn
             response = await self._turn(messages, turn)
             calls = response.tool_calls
             if response.stop_reason in CUT_SHORT:
@@ -115,6 +131,7 @@ class Loop:
             messages.append(LlmMessage("assistant", response.content))
             if calls:
                 repetition.ask(calls)
+                self._open_turn = None
                 results = await self._calls(calls, turn)
                 if self._refused_turns == MAX_REFUSED_TURNS:
                     raise _stuck()
@@ -203,22 +220,24 @@ class Loop:
         ]
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
-        """End the step of the answer; an empty one is an answer too."""
-        body: Mapping[str, Any] = {
-            "name": "respond",
-            "label": "answer",
-            "ordinal": turn,
-            "action": "respond",
-            "output_preview": preview(response.text),
-            "error": None,
-        }
-        step_id = f"{self.run.run_id}/r{turn}"
-        self.journal.post(
-            run_event(
-                self.run, self.principal, "step.end", body, step_id=step_id, status="succeeded"
-            )
-        )
+        """End the turn of the answer; an empty one is an answer too, without words."""
+        self._end(turn, "respond" if response.text else "finish", response.text)
         return response.text
+
+    def _end(
+        self, turn: int, action: Action, text: str = "", error: Mapping[str, Any] | None = None
+    ) -> None:
+        body: Mapping[str, Any] = {
+            "name": action,
+            "label": "answer" if action == "respond" else "",
+            "ordinal": turn,
+            "action": action,
+            "output_preview": preview(text),
+            "error": error,
+        }
+        status = "succeeded" if error is None else "failed"
+        columns: dict[str, Any] = {"step_id": f"{self.run.run_id}/r{turn}", "status": status}
+        self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
 
     def _scope(self, turn: int, index: int | None, ordinal: int) -> CallScope:
         suffix = "" if index is None else f".{index}"

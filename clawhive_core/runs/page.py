@@ -157,7 +157,27 @@ class _Items:
                 parts = [("Output", output), ("Error", body["error"])]
                 self._end(stored, "call", event.invocation_id, parts)
             case _:
+                self._point(stored)
+
+    def _point(self, stored: StoredEvent) -> None:
+        """Take what has no length, as far as it is shown."""
+        body = stored.event.body
+        match stored.event.kind:
+            case "plan.made":
+                self._moment(stored, f"plan of {body['plan']['planner']}", [("Plan", body["plan"])])
+            case "tools.enabled":
+                names = [("Tools", body["tools"]), ("Not offered", body["left_out"])]
+                self._moment(stored, f"{body['skill']} brings tools", names)
+            case "step.end" if body["action"] == "finish":
+                name = " ".join(part for part in (body["name"], body["label"]) if part)
+                self._moment(stored, name, [("Error", body["error"])])
+            case _:
                 pass
+
+    def _moment(self, stored: StoredEvent, name: str, parts: list[tuple[str, Any]]) -> None:
+        shown = [(heading, self._value(value)) for heading, value in parts]
+        status = str(stored.event.status)
+        self.items.append(Item("moment", name, stored.ts, stored.ts, status, shown))
 
     def _call(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body

@@ -12,6 +12,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, answer_of, asked_call, full
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
@@ -251,7 +252,7 @@ def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: Ca
         "tool": call.name,
         "label": scope.label,
         "ordinal": scope.ordinal,
-        "input": call.input,
+        "input": as_recorded(call),
     }
     if canonical_text(recorded) != canonical_text(now):
         raise Diverged(_difference(stored, recorded, now))

@@ -9,7 +9,9 @@ from itertools import zip_longest
 from typing import Any, cast
 
 from clawhive_core.errors import ModelError
+from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
@@ -102,12 +104,12 @@ class RecordedTools:
         self._log = record.log
         self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
         for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
-            self._answers[_key(asked_call(record.log, call.first))].append(call)
+            self._answers[_key(record.log, asked_call(record.log, call.first))].append(call)
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Return the recorded outcome; the last one again where the call is made more often."""
         del scope
-        queue = self._answers.get(_key(call))
+        queue = self._answers.get(_key(self._log, call))
         if queue:
             recorded = queue.popleft() if len(queue) > 1 else queue[0]
             outcome = recorded.outcome(self._log, call.id)
@@ -117,8 +119,9 @@ class RecordedTools:
         return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
 
 
-def _key(call: ToolCall) -> tuple[str, bytes]:
-    return call.name, canonical(call.input)
+def _key(log: EventLog, call: ToolCall) -> tuple[str, bytes]:
+    """Return what equal calls share; secrets are not in it, as they are not in the log."""
+    return call.name, canonical(log.redactor.value(as_recorded(call)))
 
 
 def _order(step_id: str) -> list[Any]:
@@ -139,34 +142,34 @@ def _call_differences(
 ) -> list[Difference]:
     if before is None and now is not None:
         call, scope, _ = now
-        return [Difference(None, "invocation", scope.step_id, "no call", _told(call))]
+        return [Difference(None, "invocation", scope.step_id, "no call", _told(record.log, call))]
     assert before is not None  # noqa: S101 - zip_longest leaves out one side at most
     stored = before.first
     asked = asked_call(record.log, stored)
     place = (stored.seq, "invocation", stored.event.step_id)
     if now is None:
-        return [Difference(*place, _told(asked), "no call")]
+        return [Difference(*place, _told(record.log, asked), "no call")]
     call, _, outcome = now
-    if _key(call) != _key(asked):
-        return [Difference(*place, _told(asked), _told(call))]
-    recorded = _facts(before.outcome(record.log, call.id))
-    repeated = _facts(outcome)
+    if _key(record.log, call) != _key(record.log, asked):
+        return [Difference(*place, _told(record.log, asked), _told(record.log, call))]
+    recorded = _facts(record.log, before.outcome(record.log, call.id))
+    repeated = _facts(record.log, outcome)
     if recorded == repeated:
         return []
     return [Difference(*place, f"{asked.name} -> {recorded}", repeated)]
 
 
-def _told(call: ToolCall) -> str:
-    return f"{call.name} {shortened(call.input)}"
+def _told(log: EventLog, call: ToolCall) -> str:
+    return f"{call.name} {shortened(log.redactor.value(as_recorded(call)))}"
 
 
-def _facts(outcome: Outcome | None) -> str:
+def _facts(log: EventLog, outcome: Outcome | None) -> str:
     if outcome is None:
         return "waits for a person"
     if isinstance(outcome, Refusal):
         return f"refused: {outcome.error}"
     mark = "error " if outcome.is_error else ""
-    return f"{mark}{shortened(outcome.output)}"
+    return f"{mark}{shortened(log.redactor.text(outcome.output))}"
 
 
 def _end_difference(record: Record, output: Any, status: str) -> list[Difference]:
@@ -175,5 +178,5 @@ def _end_difference(record: Record, output: Any, status: str) -> list[Difference
         return []
     stored = queue[0]
     before = f"{stored.event.status} {shortened(record.full(stored.event.body['output']))}"
-    now = f"{status} {shortened(output)}"
+    now = f"{status} {shortened(record.log.redactor.value(output))}"
     return [] if before == now else [Difference(stored.seq, "run.end", None, before, now)]

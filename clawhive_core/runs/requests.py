@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawhive_core.capabilities import below, normalise, path_capability
+from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
@@ -37,7 +36,7 @@ from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import messages_of, said_before
 from clawhive_core.runs.elevation import Declared, stated_by
 from clawhive_core.runs.enabling import SkillTools, active_before
-from clawhive_core.runs.folder import run_folder
+from clawhive_core.runs.folder import reserved, run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.lineage import line_of
 from clawhive_core.runs.offered import Offers
@@ -66,8 +65,11 @@ class RequestMaker:
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""
     offers: Offers = field(default_factory=Offers)
 
-    def prompt(self, text: str, options: RunOptions, continues: str | None = None) -> RunRequest:
-        """Return the request of a prompt, after what was said up to the end of a run.
+    def prompt(self, text: str, options: RunOptions, again: RunRequest | None = None) -> RunRequest:
+        """Return the request of a prompt.
+
+        One that is made `again` comes after the same words as the recorded run, and its agent sees
+        no more tools than whoever started it let it see.
 
         Raises:
             UnknownModel: No model is named, by option or configuration.
@@ -77,9 +79,11 @@ class RequestMaker:
 
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
-        allow, before = allow_list(self.config, principal), messages_of(self.log, continues)
-        if continues is None:
+        if again is None:
+            allow = allow_list(self.config, principal)
             continues, before = said_before(self.log, options.session)
+        else:
+            allow, continues, before = again.scope.allow, again.continues, again.before
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
@@ -272,7 +276,7 @@ class RequestMaker:
 
     def rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
         """Return grants with the denies and asks of the configuration."""
-        denies = (*self._expanded("policy.deny", artifacts), *self._reserved())
+        denies = (*self._expanded("policy.deny", artifacts), *reserved(self.config))
         return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
 
     def _permitted(self, request: RunRequest) -> Declared:
@@ -380,13 +384,6 @@ class RequestMaker:
         named = target.grants(options.grants, "user")
         side += [bound(each, self.catalog.current.meta_of) for each in named]
         return within(side, permissions, target.variables)
-
-    def _reserved(self) -> list[str]:
-        """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
-        folders = (self.config.user_dir, self.config.root / self.config.get("sandbox.workspace"))
-        held = [below(path_capability("fs.read", os.path.realpath(each))) for each in folders]
-        verbs = ("fs.read", "fs.write", "fs.delete", "fs.exec")
-        return [replace(each, verb=verb).text for each in held for verb in verbs]
 
     def _expanded(self, key: str, artifacts: str) -> list[str]:
         variables = self._variables(artifacts)

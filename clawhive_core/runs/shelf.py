@@ -78,28 +78,29 @@ class Shelf:
         tools: dict[str, ToolDef] = {}
         left_out: list[tuple[str, str]] = []
         for name, provider in names.items():
-            found = self._find(name)
-            if isinstance(found, str):
-                left_out.append((name, found))
-            elif provider not in {None, found.provider_id}:
-                left_out.append((name, f"`{found.provider_id}` offers another one of that name"))
-            elif found.name not in offered:
-                tools[found.name] = found.to_def()
+            meta = self.catalog.meta_of(name)
+            if meta is not None and meta.name in offered:
+                continue
+            if (why := self._problem(name, provider, meta)) is not None:
+                left_out.append((name, why))
+            elif meta is not None:
+                tools[meta.name] = meta.to_def()
         return Brought(tuple(tools.values()), tuple(left_out))
 
-    def _find(self, name: str) -> ToolMeta | str:
-        """Return a tool, or why it is not offered."""
-        meta = self.catalog.meta_of(name)
+    def _problem(self, name: str, provider: str | None, meta: ToolMeta | None) -> str | None:
+        """Return why a tool is not offered, None where it may be."""
         if meta is None:
             close = nearest(name, self.catalog.tools)
             return f"there is no such tool; did you mean `{close}`?" if close else "no such tool"
+        if provider not in {None, meta.provider_id}:
+            return f"`{meta.provider_id}` offers another tool of that name"
         if meta.provider_id == STUB:
             return "only a stub offers it"
         if self.allow is not None and meta.provider_id != CORE and not self.allow.has(meta):
             return "the agent's list of tools does not have it"
         if is_shut(meta, [parse(deny) for deny in self.denies], self.variables):
             return "policy denies it"
-        return meta
+        return None
 
 
 def _every(skill: Skill) -> Mapping[str, str | None]:

@@ -204,7 +204,7 @@ class PlanRunner:
             "name": f"tool.{step.tool}",
             "label": step.name,
             "ordinal": ordinal,
-            "action": "tool_call",
+            "action": "finish",
             "output_preview": "",
             "error": error,
         }

@@ -1,15 +1,22 @@
 """Tools that skills require: offered once the skill is active, and recorded with the run."""
 
+from contextlib import suppress
+
 import pytest
 
 from clawhive_core import ToolResult
 from clawhive_core.capabilities import parse
+from clawhive_core.events.log import EventLog
 from clawhive_core.execution.effects import is_shut
 from clawhive_core.execution.handlers import reach_of
 from clawhive_core.execution.scope import CORE
+from clawhive_core.hive.hive import RunOptions
+from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.runs import ownership
 from clawhive_core.runs.enabling import SkillTools
-from clawhive_core.testing import ScriptedModel, calling
+from clawhive_core.testing import ScriptedModel, calling, memory_hive
+from tests.runs.conftest import FORGET, Cut
 from tests.runs.test_skill_prompt import MODEL, Desk
 
 OPENS = calling("skill_open", {"name": "words"})
@@ -26,7 +33,7 @@ def desk(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tools(tools):
-    tools.add("test.count", lambda given, ctx: {"n": 3})
+    tools.add("test.count", lambda given, ctx: {"n": 3}, idempotent=True)
     return tools.add("test.keep", lambda given, ctx: "kept", risk="guarded")
 
 
@@ -206,6 +213,15 @@ async def test_an_agent_without_a_list_is_offered_all_it_sees_and_reads_nothing_
     assert "Offered" not in second.messages[-1].content[0].output
 
 
+async def test_what_is_offered_anyhow_is_not_told_as_left_out(desk, tools):
+    configure(desk, '[policy]\ndeny = ["tool.call:test.*"]\n')
+    desk.model = ScriptedModel([OPENS, "Read."])
+    async with desk.hive(tools) as hive:
+        await hive.run("go", model=MODEL)
+    assert "test.count" in names(desk.model.requests[0])
+    assert "ffered" not in desk.model.requests[1].messages[-1].content[0].output
+
+
 async def test_a_file_of_a_skill_and_a_skill_that_cannot_be_opened_bring_nothing(desk, tools):
     configure(desk, READER)
     desk.user_dir.joinpath("skills", "words", "more.md").write_text("More.")
@@ -296,3 +312,112 @@ async def test_a_skill_alone_gives_the_model_its_own_tools_its_imports_and_what_
     assert set(reach_of(shown).tools) == {"consumer.own", "provider.shared", "test.count"}
     refused = second.messages[-1].content[0].structured
     assert (refused["error"], refused["next"]["skills"]) == ("tool_not_enabled", ["provider"])
+
+
+CHILD = """
+[agents.helper]
+description = "Helps."
+model = "child:x"
+tools = []
+[agents.default.sub_agent]
+allowed_tools = [{}]
+"""
+
+
+@pytest.mark.promise("P-205")
+@pytest.mark.parametrize(
+    ("allowed", "told"),
+    [
+        ('"test.count"', "Offered from now on, for this skill: `test.count`."),
+        (
+            '"test.echo"',
+            "Not offered: `test.count` (the agent's list of tools does not have it).",
+        ),
+    ],
+)
+async def test_a_sub_agents_skills_bring_no_more_than_its_parent_gives_on_in_no_replay(
+    desk, tools, allowed, told
+):
+    configure(desk, CHILD.format(allowed))
+    desk.model = ScriptedModel([calling("agent.helper", {"task": "count"}), "Three."])
+    script = [OPENS, calling("test.count", {}), "Three."]
+    child = ScriptedModel([*script, *script], name="child")
+    async with desk.hive(tools, models=(child,)) as hive:
+        options = RunOptions(model=MODEL, grants=("agent.spawn:helper",))
+        run = await hive.run("go", options=options)
+        kid = run["children"][0]["run_id"]
+        assert child.requests[1].messages[-1].content[0].output.endswith(told)
+        made = len(tools.calls)
+        assert made == (1 if "count" in allowed else 0)
+        for mode in ("exact", "model", "policy", "tools"):
+            assert (await hive.replay(kid, mode)).differences == ()
+        assert len(tools.calls) == 2 * made
+
+
+async def test_a_task_is_repeated_by_the_agent_that_did_it(tools, define):
+    settings = {"agents.reader.allow": ["test.echo"]}
+    async with memory_hive(providers=[tools], settings=settings) as hive:
+        define(hive, {"name": "a", "tool": "test.echo"}, {"name": "b", "tool": "test.count"})
+        run = await hive.run(task="job", agent="reader")
+        assert [each["status"] for each in run["steps"]] == ["succeeded", "failed"]
+        for mode in ("policy", "tools"):
+            assert (await hive.replay(run["run_id"], mode)).differences == ()
+        assert [name for name, _ in tools.calls] == ["test.echo", "test.echo"]
+
+
+@pytest.mark.promise("P-196")
+async def test_a_run_cut_at_any_row_of_its_log_goes_on_with_the_same_tools(
+    desk, tools, monkeypatch
+):
+    configure(desk, READER)
+    script = [OPENS, calling("test.count", {}), LlmResponse((), "refusal")]
+
+    def answer(request):
+        return script[sum(message.role == "assistant" for message in request.messages)]
+
+    desk.model = ScriptedModel([answer] * 999)
+    async with desk.hive(tools) as hive:
+        whole = await hive.run("go", model=MODEL, agent="reader")
+        await hive.log.flush()
+        rows = sum(1 for _ in hive.log.events(run_id=whole["run_id"]))
+        for left in range(1, rows):
+            with monkeypatch.context() as patch:
+                cut_after(patch, left)
+                with suppress(Cut):
+                    await hive.run("go", model=MODEL, agent="reader")
+            await hive.log.append(within=lambda connection: connection.execute(FORGET))
+            if not ownership.recover(hive.log):
+                continue  # it was cut before its start was written
+            run = await hive.resume("last")
+            assert (run["status"], run["error"]) == (whole["status"], whole["error"])
+            assert facts(run) == facts(whole)
+            assert names(desk.model.requests[-1])[-1] == "test.count"
+            kinds = [each.event.kind for each in hive.log.events(run_id=run["run_id"])]
+            assert (kinds.count("tools.enabled"), kinds.count("step.end")) == (1, 1)
+            assert (await hive.replay(run["run_id"])).ok
+
+
+def facts(run):
+    return [(each["name"], each["action"], each["status"]) for each in run["steps"]]
+
+
+def cut_after(patch, left):
+    """Let so many events be written, and none after them, as if the process were gone."""
+    post, append = EventLog.post, EventLog.append
+
+    def count(events):
+        nonlocal left
+        left -= len(events)
+        if left < 0:
+            raise Cut
+
+    def posting(log, *events):
+        count(events)
+        post(log, *events)
+
+    async def appending(log, *events, **more):
+        count(events)
+        return await append(log, *events, **more)
+
+    patch.setattr(EventLog, "post", posting)
+    patch.setattr(EventLog, "append", appending)

@@ -260,3 +260,20 @@ async def test_an_output_that_no_turn_said_is_what_the_conversation_goes_on_with
             ("assistant", '{"n":1}'),
             ("user", "react?"),
         ]
+
+
+async def test_a_long_conversation_of_plans_goes_on(tools):
+    failing = plan(step("bad", "test.fail"))
+    turns = ["hello", *[failing, plan(step("a")), "done"] * 3, "at the end"]
+    opening = house(tools, *turns)
+    async with opening as hive:
+        await hive.run("hi", model="scripted:x", session="conv_1")
+        for number in range(3):
+            await run(hive, f"{number}?", session="conv_1")
+            assert (await hive.replay("last")).ok
+        await hive.run("so?", model="scripted:x", session="conv_1")
+        found = said(opening.model.requests[-1])
+    assert [role for role, _ in found] == ["user", "assistant"] * 4 + ["user"]
+    assert [text for role, text in found if role == "assistant"] == ["hello", *["done"] * 3]
+    asked = [text.partition("#")[0] for role, text in found if role == "user"]
+    assert asked == ["hi", "0?", "1?", "2?", "so?"]

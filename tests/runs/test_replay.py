@@ -131,7 +131,7 @@ async def test_a_loop_repeats_without_asking_the_model(looped):
             "model.start",
         ),
         ('"label": "answer"', '"label": "answers"', "step.end"),
-        ('"action": "respond"', '"action": "finish"', "step.end"),
+        ('"action": action', '"action": "finish"', "step.end"),
         ("call.id, call.name,", 'call.id + "x", call.name,', "invocation.start"),
         ("if not calls and", "if turn and", "step.end"),
     ],

@@ -144,3 +144,23 @@ async def test_every_replay_is_recorded_with_what_it_found(counted):
             await hive.replay(run["run_id"], mode)
         found = [e.event.body for e in hive.log.events() if e.event.kind == "replay.end"]
         assert [body["mode"] for body in found] == ["exact", "tools", "policy"]
+
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"
+
+
+@pytest.mark.parametrize("mode", ["exact", "tools", "model"])
+async def test_a_secret_that_the_log_leaves_out_is_no_difference_and_not_told(tools, mode):
+    tools.add("test.leak", lambda given, ctx: f"the key is {SECRET}")
+    script = [calling("test.leak", {"with": SECRET}), f"It is {SECRET}."]
+    model = ScriptedModel([*script, *script])
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        await hive.run("go", model=MODEL)
+        report = await hive.replay("last", mode)
+        assert report.differences == ()
+        assert report.ok
+        tools.functions["test.leak"] = lambda given, ctx: f"now it is {SECRET}"
+        again = await hive.replay(report.run_id, "tools")
+        assert told(again) == [
+            ("invocation", "test.leak -> the key is [redacted]", "now it is [redacted]")
+        ]

@@ -37,8 +37,8 @@ class Desk:
         folder.joinpath("SKILL.md").write_text(f"---\n{front}\n---\n{body}\n", "utf-8")
         return folder
 
-    def hive(self, *providers):
-        given = {"clawhive_llm_adapters": (self.model,)}
+    def hive(self, *providers, models=()):
+        given = {"clawhive_llm_adapters": (self.model, *models)}
         none = PluginManager((), PluginOptions())
         return Hive.open(self.root, env=self.env, plugins=lambda *_: _Given(providers, given, none))
 

@@ -248,12 +248,15 @@ async def test_a_task_starts_no_more_sub_agents_than_it_may_in_all(tools):
 
 
 async def test_a_run_has_no_more_sub_agents_at_work_than_it_may(tools):
-    at_work, most = 0, 0
+    at_work, most, met = 0, 0, anyio.Event()
 
     async def work(given, ctx):
         nonlocal at_work, most
         at_work += 1
         most = max(most, at_work)
+        if at_work == 2:
+            met.set()
+        await met.wait()
         await anyio.sleep(0.01)
         at_work -= 1
         return "ok"
