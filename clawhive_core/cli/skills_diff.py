@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,8 @@ class _Where:
 
     repository: Repository
     path: str
+    is_named: bool
+    """Whether somebody wrote the path."""
 
     @classmethod
     def of(cls, on_disk: str | None, *revisions: Revision | None) -> _Where:
@@ -97,10 +99,12 @@ class _Where:
             if path is None:
                 repository = Repository.around(_folder(Path(on_disk)))
                 path = repository.path_of(Path(on_disk))
-            return cls(repository, path or "")
+            return cls(repository, path or "", is_named=True)
         named = [each.path_in(repository) for each in revisions if each is not None]
         written = next((path for path in named if path is not None), None)
-        return cls(repository, (repository.path_of(here) or "") if written is None else written)
+        if written is None:
+            return cls(repository, repository.path_of(here) or "", is_named=False)
+        return cls(repository, written, is_named=True)
 
     def side(self, stack: ExitStack, revision: Revision | None, text: str | None) -> Side:
         """Return a side: of a revision, of a path, or of the files on disk at the same path."""
@@ -109,25 +113,30 @@ class _Where:
         if revision is not None:
             path = revision.path_in(self.repository)
             where = self.path if path is None else path
-            given = path is not None
-            side = side_of_revision(self.repository, revision, where, must_exist=given)
+            side = side_of_revision(self.repository, revision, where, strays=self.is_named)
             return stack.enter_context(side)
         if text is not None:
             return _of_path(text)
-        return _of_path(os.path.relpath(self.repository.root / self.path), must_exist=False)
+        from clawhive_core.skills.changes import Side, side_of
+
+        path, today = Path(os.path.relpath(self.repository.root / self.path)), _today()
+        if path.exists():
+            return side_of(path, today, strays=self.is_named)
+        return Side(str(path), path, (), today)
 
 
 def _folder(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def _of_path(text: str, *, must_exist: bool = True) -> Side:
-    from clawhive_core.skills.changes import Side, side_of
+def _of_path(text: str) -> Side:
+    from clawhive_core.skills.changes import side_of
 
-    path, today = Path(text), datetime.now(UTC).date()
-    if not must_exist and not path.exists():
-        return Side(text, path, (), today)
-    return side_of(path, today)
+    return side_of(Path(text), _today())
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _text(diff: SetDiff) -> str:

@@ -81,7 +81,7 @@ class Revision:
 
 @contextmanager
 def side_of_revision(
-    repository: Repository, revision: Revision, path: str, *, must_exist: bool
+    repository: Repository, revision: Revision, path: str, *, strays: bool
 ) -> Generator[Side]:
     """Give the skills of a revision, below a path or at it.
 
@@ -89,7 +89,7 @@ def side_of_revision(
         repository: The repository.
         revision: Names the commit.
         path: From the root of the repository on.
-        must_exist: Whether it is a mistake that nothing is there.
+        strays: As for `side_of`.
 
     Raises:
         UsageError: There is no such commit or path, it is too large, or git fails.
@@ -99,7 +99,7 @@ def side_of_revision(
         path = path.rpartition("/")[0]
     label = f"{SCHEME}{revision.ref}{f':{path}' if path else ''}"
     blobs = [each for each in repository.files(commit, path) if _is_safe(each.path)]
-    if not blobs and must_exist:
+    if not blobs and revision.path is not None:
         raise UsageError(
             f"`{revision.ref}` holds no {path or 'files'}",
             code="unknown_revision",
@@ -112,7 +112,7 @@ def side_of_revision(
         write_out(repository, [each for each in blobs if is_wanted(each.path, path)], top)
         at = top / path
         day = repository.day(commit)
-        side = side_of(at, day) if at.exists() else Side(label, at, (), day)
+        side = side_of(at, day, strays=strays) if at.exists() else Side(label, at, (), day)
         links = [each for each in blobs if each.is_link and _name(each.path) in _NAMED]
         history = _History(repository, commit, top)
         yield replace(

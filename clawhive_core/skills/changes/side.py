@@ -50,18 +50,23 @@ class Side:
         return Place(self.shown(shown_path(self.root)))
 
 
-def side_of(path: Path, day: date) -> Side:
+def side_of(path: Path, day: date, *, strays: bool = True) -> Side:
     """Return the skills of a path: a skill's folder, a folder of skills, or a manifest.
 
     Args:
         path: The path.
         day: The day that it counts as published.
+        strays: Whether a manifest alone right in it is a skill; what lies in a folder that nobody
+            named may be anything.
 
     Raises:
         UsageError: There is no such path.
     """
     found: dict[str, ReadSkill] = {}
+    named = strays or path.name == "skills"
     for place in skills_below(path):
+        if not named and place.parent == path and place.is_file():
+            continue
         read = read_contract(place, "given")
         found.setdefault(read.skill.id, read)
     one = path.is_file() or is_skill(path)
