@@ -68,7 +68,8 @@ DIFF_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0835",
         "A skill is gone that others import from",
-        "The place is the import, which fails when the set is loaded.",
+        "The place is the import. It fails when the set is loaded, and the importing skill is left "
+        "out.",
         "Keep the skill, or remove the import.",
     ),
     Explanation(

@@ -108,7 +108,7 @@ def side_of_revision(
         )
     with TemporaryDirectory(prefix="clawhive-") as folder:
         top = Path(folder) / (repository.root.name or "root")
-        shown = _Names(f"{shown_path(top)}{os.sep}", f"{SCHEME}{revision.ref}:", label)
+        shown = _Names(f"{shown_path(top)}{os.sep}", f"{SCHEME}{revision.ref}:")
         write_out(repository, [each for each in blobs if is_wanted(each.path, path)], top)
         at = top / path
         day = repository.day(commit)
@@ -205,7 +205,6 @@ class _Names:
 
     folder: str
     prefix: str
-    label: str
 
     def __call__(self, text: str) -> str:
         return text.replace(self.folder, self.prefix)

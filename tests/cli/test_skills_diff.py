@@ -321,6 +321,18 @@ def test_no_repository_and_no_git_are_told(clawhive, monkeypatch):
 
 
 @pytest.mark.promise("P-233")
+def test_a_git_that_hangs_is_ended(base, tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("clawhive_core.skills.git.SECONDS", 0.1)
+    done = base("skills", "diff", "git:HEAD")
+    assert (done.code, "git rev-parse did not end within" in done.err) == (2, True)
+
+
+@pytest.mark.promise("P-233")
 def test_a_shallow_clone_without_the_revision_says_how_to_fetch_it(base, git, monkeypatch):
     git.commit()
     git("clone", "-q", "--depth", "1", base.root.as_uri(), "../shallow")
