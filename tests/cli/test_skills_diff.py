@@ -266,6 +266,11 @@ def test_a_side_that_cannot_be_read_is_said(clawhive):
     assert (fixed.code, "warning CH0836" in fixed.out) == (0, True)
     broken = clawhive("skills", "diff", "b", "a")
     assert (broken.code, "a/sun/clawhive.yaml:1:24: error CH0501" in broken.out) == (1, True)
+    write("c", "sun", "exports: {api_version: 1.5}\n")
+    write("d", "sun", "exports: {api_version: '1.0', tools: 3}\n")
+    assert clawhive("skills", "diff", "a", "c").out == "1 skills compared: no contract changed\n"
+    other = clawhive("skills", "diff", "a", "d")
+    assert (other.code, "d/sun/clawhive.yaml:1:38: error CH0305" in other.out) == (1, True)
 
 
 def test_folders_without_a_skill_on_one_side_are_all_new_or_all_gone(clawhive, git):

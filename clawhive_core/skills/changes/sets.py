@@ -113,7 +113,8 @@ def compare_sides(old: Side, new: Side) -> SetDiff:
     """Hold two sets of skills against each other.
 
     Skills are paired by their ids; where both sides name one skill, these two. A skill that cannot
-    be read on the old side was loaded nowhere, and is not compared.
+    be read on the old side was loaded nowhere, and is not compared; where both sides have the same
+    errors, nothing changed.
     """
     before, after = _by_id(old), _by_id(new)
     if old.is_one and new.is_one and len(before) == len(after) == 1:
@@ -138,13 +139,14 @@ def _by_id(side: Side) -> dict[str, ReadSkill]:
 
 
 def _compared(old: ReadSkill | None, new: ReadSkill, notices: Notices) -> SkillDiff | Lone | None:
-    errors = tuple(each for each in new.findings if each.severity == "error")
+    errors, before = _errors(new), () if old is None else _errors(old)
     if errors:
-        return Lone(new.skill, "unreadable", errors)
+        known = [each.code for each in errors] == [each.code for each in before]
+        return None if known else Lone(new.skill, "unreadable", errors)
     if old is None:
         return Lone(new.skill, "added")
-    if not old.is_valid:
-        wrong = next(each for each in old.findings if each.severity == "error")
+    if before:
+        wrong = before[0]
         message = (
             f"`{new.skill.id}` is not compared: the old version cannot be used"
             f" ({wrong.code} {wrong.place}: {wrong.message})"
@@ -153,6 +155,10 @@ def _compared(old: ReadSkill | None, new: ReadSkill, notices: Notices) -> SkillD
         return Lone(new.skill, "unreadable", (finding,))
     diff = SkillDiff.of(old.skill, new.skill, notices)
     return diff if diff.changes or diff.remarks else None
+
+
+def _errors(read: ReadSkill) -> tuple[Finding, ...]:
+    return tuple(each for each in read.findings if each.severity == "error")
 
 
 def _imports(side: Side) -> dict[str, list[tuple[str, Import]]]:
