@@ -39,7 +39,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def tool(name="look", input_schema=None, output_schema=None, **more):
-    schemas = (input_schema or {"type": "object"}, output_schema or {})
+    schemas = ({} if each is None else each for each in (input_schema, output_schema))
     return ExportedTool(name, HERE, more.pop("description", ""), *schemas, facts=ToolFacts(**more))
 
 
