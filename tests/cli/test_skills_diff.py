@@ -273,6 +273,21 @@ def test_a_side_that_cannot_be_read_is_said(clawhive):
     assert (other.code, "d/sun/clawhive.yaml:1:38: error CH0305" in other.out) == (1, True)
 
 
+def test_a_broken_skill_that_is_gone_was_loaded_nowhere(clawhive):
+    write("a", "sun", OLD)
+    write("a", "odd", "exports: 3\n")
+    write("b", "sun", OLD)
+    assert clawhive("skills", "diff", "a", "b").out == "1 skills compared: no contract changed\n"
+
+
+def test_two_skills_that_are_named_are_compared_whatever_they_are_called(clawhive):
+    write(".", "before", {"exports": OLD["exports"]})
+    write(".", "after", {"exports": NARROWER["exports"]})
+    done = clawhive("skills", "diff", "before", "after/clawhive.yaml")
+    assert (done.code, done.out.splitlines()[0]) == (1, "after 1.0 -> 1.1: needs 2.0 (breaking)")
+    assert "  the skill `before` is called `after` now, which those who import" in done.out
+
+
 def test_folders_without_a_skill_on_one_side_are_all_new_or_all_gone(clawhive, git):
     git.commit()
     write("skills", "sun", OLD)
