@@ -79,6 +79,7 @@ def git(clawhive, monkeypatch):
 def base(clawhive, git):
     """A repository whose first commit holds one skill."""
     write("skills", "sun", OLD)
+    Path("skills/sun/SKILL.md").write_text("---\nname: sun\ndescription: Of the sun.\n---\n")
     git.commit()
     return clawhive
 
@@ -181,6 +182,7 @@ def test_a_revision_is_compared_from_every_place_of_a_repository(base, git, monk
     for words in spelled:
         done = base("skills", "diff", *words)
         assert (done.code, done.out.splitlines()[0]) == (1, first), words
+        assert "description" not in done.out, words
     git.commit()
     two = base("skills", "diff", "git:v1", "git:HEAD:skills/sun")
     assert two.out.splitlines()[:1] == [first]
@@ -216,6 +218,7 @@ def test_a_skill_that_is_gone_names_the_lines_of_those_who_import_it(base, git):
     file = write("skills", "day", user)
     git.commit()
     Path("skills/sun/clawhive.yaml").unlink()
+    Path("skills/sun/SKILL.md").unlink()
     done = base("skills", "diff", "git:HEAD")
     line = 1 + [text.startswith("- from: sun") for text in file.read_text().splitlines()].index(
         True
@@ -341,6 +344,14 @@ def test_no_repository_and_no_git_are_told(clawhive, monkeypatch):
 
 
 @pytest.mark.promise("P-233")
+def test_a_content_that_is_lost_is_named(base, git):
+    blob = git("rev-parse", "HEAD:skills/sun/clawhive.yaml")
+    Path(".git/objects", blob[:2], blob[2:]).unlink()
+    done = base("skills", "diff", "git:HEAD")
+    assert (done.code, "skills/sun/clawhive.yaml is not in this clone" in done.err) == (2, True)
+
+
+@pytest.mark.promise("P-233")
 def test_a_git_that_hangs_is_ended(base, tmp_path, monkeypatch):
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
@@ -416,13 +427,13 @@ def test_reading_a_revision_runs_nothing_of_the_repository_and_leaves_nothing(
 @pytest.mark.promise("P-233")
 def test_links_large_files_and_lfs_of_a_revision_are_not_followed(base, git, monkeypatch):
     Path("skills/link").mkdir()
-    Path("skills/link/clawhive.yaml").symlink_to("/etc/passwd")
+    Path("skills/link/clawhive.yaml").symlink_to("id: evil")
     write("skills", "big", f"id: big\ndescription: {'x' * 3_000_000}\n")
     git.commit()
     Path("skills/link/clawhive.yaml").unlink()
     Path("skills/big/clawhive.yaml").write_text("id: big\n")
     done = base("skills", "diff", "git:HEAD")
-    assert done.code == 0
+    assert (done.code, "evil" in done.out) == (0, False)
     assert "note CH0837 skills/link/clawhive.yaml is a link in git:HEAD" in done.out
     assert "the old version cannot be used (CH0006 git:HEAD:skills/big/clawhive.yaml" in done.out
     write("skills", "sun", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
