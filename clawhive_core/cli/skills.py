@@ -12,6 +12,7 @@ from clawhive_core.cli.output import note, print_json, style, table
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
+from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
@@ -32,6 +33,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
 
 
 command.add_command(check)
+command.add_command(diff)
 
 
 @command.command("list", epilog="Example: clawhive skills list --json")

@@ -13,6 +13,7 @@ from clawhive_core.diagnostics.nearest import nearest
 def registry() -> Mapping[str, Explanation]:
     """Return every code with its explanation, sorted by code."""
     from clawhive_core.diagnostics.contract_codes import CONTRACT_FINDINGS
+    from clawhive_core.diagnostics.diff_codes import DIFF_FINDINGS
     from clawhive_core.diagnostics.error_codes import ERRORS
     from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
@@ -33,6 +34,7 @@ def registry() -> Mapping[str, Explanation]:
         *SKILL_FINDINGS,
         *EXPORT_FINDINGS,
         *CONTRACT_FINDINGS,
+        *DIFF_FINDINGS,
     )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 

@@ -67,6 +67,20 @@ ERRORS: tuple[Explanation, ...] = (
         "and install the one for your provider.",
     ),
     Explanation(
+        "unknown_revision",
+        "Git knows no such revision or path",
+        "`git:REF[:PATH]` names a branch, tag or commit that this clone does not have, or a path "
+        "that is not in it. Nothing is fetched: a comparison uses no network.",
+        "Fetch it, as the message says; in CI fetch the branch that is compared with.",
+    ),
+    Explanation(
+        "git_failed",
+        "A git repository cannot be read",
+        "There is no git, no repository with a work tree, an object that this clone lacks, or a "
+        "content that lies elsewhere. The message holds what git said.",
+        "Do what the message says, or compare two folders.",
+    ),
+    Explanation(
         "unknown_id",
         "An id names nothing, or several things",
         "Ids may be shortened to a prefix, or given as `last`. This one fits nothing here, or "

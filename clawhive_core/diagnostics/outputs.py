@@ -43,7 +43,7 @@ def as_text(findings: Sequence[Finding]) -> str:
     Where there are several, one line for each code stands before them. A fix follows on an indented
     line. Control characters are escaped: what a file says must not steer a terminal.
     """
-    lines = [line for finding in findings for line in _lines(finding)]
+    lines = [line for finding in findings for line in lines_of(finding)]
     return "\n".join([*_codes(findings), *lines, summary(findings)])
 
 
@@ -64,7 +64,8 @@ def _codes(findings: Sequence[Finding]) -> list[str]:
     return [f"{code}  {number:<{width}}  {title}".rstrip() for code, number, title in rows]
 
 
-def _lines(finding: Finding) -> list[str]:
+def lines_of(finding: Finding) -> list[str]:
+    """Return a finding as its line for people, and one for its fix."""
     place = f"{finding.place}: " if finding.place else ""
     head = f"{place}{finding.severity} {finding.code} {finding.message}"
     fix = [f"    fix: {printable(finding.fix.title)}"] if finding.fix else []

@@ -49,3 +49,20 @@ def beyond(contract: Fields, permitted: Sequence[str], task: TaskType) -> Iterat
             )
             fix = "add it to the skill's `permissions`, or remove it here"
             yield contract.document.place(at).finding("CH0311", "warning", message, fix)
+
+
+def uncovered(permissions: Sequence[str], bounds: Sequence[str]) -> list[str]:
+    """Return the permissions that are not wholly among others.
+
+    Args:
+        permissions: As contracts write them; all can be read.
+        bounds: Likewise.
+    """
+    from clawhive_core.capabilities import contains, parse
+
+    wider = [parse(text, _VARIABLES) for text in bounds]
+    return [
+        text
+        for text in permissions
+        if not any(contains(each, parse(text, _VARIABLES)) for each in wider)
+    ]

@@ -50,7 +50,7 @@ def read_skill(place: Path, source: str) -> ReadSkill:
         place: A folder with SKILL.md or a manifest, or a file `NAME.yaml` or `NAME.json`.
         source: Which part of the search path it comes from.
     """
-    read = _read(place, source)
+    read = read_contract(place, source)
     skill, findings = with_handlers(read.skill)
     return ReadSkill(skill, (*read.findings, *findings))
 
@@ -60,7 +60,8 @@ def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
     return ReadSkill(replace(read.skill, phase=phase), in_phase(read.findings, phase))
 
 
-def _read(place: Path, source: str) -> ReadSkill:
+def read_contract(place: Path, source: str) -> ReadSkill:
+    """Return a skill as its text and its contract declare it, without a look at its handlers."""
     if is_folder(place):
         return _Folder(place, source).read()
     skill = Skill(_slug(place.stem), "0.0.0", place.parent, source, manifest=place)

@@ -104,3 +104,46 @@ def test_the_block_to_paste_is_a_workflow_with_inputs_that_the_action_has():
     assert set(steps[1]["with"]) <= set(ACTION["inputs"])
     for name in ACTION["inputs"]:
         assert f"`{name}`" in PAGE or f"{name}:" in PAGE
+
+
+@pytest.mark.promise("P-209")
+@pytest.mark.parametrize(("required", "ends"), [([], 0), (["day"], 1)])
+def test_the_steps_to_paste_compare_with_the_branch_that_a_request_goes_to(
+    action, tmp_path, required, ends
+):
+    blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    (steps,) = [each for each in blocks if isinstance(each, list) and len(each) > 1]
+    assert steps[0]["with"]["fetch-depth"] == 0
+    assert set(steps[1]["with"]) <= set(ACTION["inputs"])
+    assert (steps[2]["env"], "${{" in steps[2]["run"]) == (
+        {"BASE": "${{ github.base_ref }}"},
+        False,
+    )
+    file = action.project / "skills" / "bad" / "clawhive.yaml"
+    tool = {"name": "rise", "input_schema": {"type": "object"}, "output_schema": {}}
+    exports = {"api_version": "1.0", "tools": [tool]}
+    file.write_text(yaml.safe_dump({"exports": exports}))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNNER_TEMP": str(tmp_path / "temp")}
+    who = ("-c", "user.name=ana", "-c", "user.email=a@b.c")
+    for words in (
+        ("init", "-q"),
+        ("add", "-A"),
+        (*who, "commit", "-q", "-m", "one"),
+        ("update-ref", "refs/remotes/origin/$(touch${IFS}pwned)", "HEAD"),
+    ):
+        subprocess.run(["git", *words], cwd=action.project, env=env, check=True)
+    tool["input_schema"]["required"] = required
+    file.write_text(yaml.safe_dump({"exports": exports}))
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", steps[2]["run"]],
+        cwd=action.project,
+        env={**env, "BASE": "$(touch${IFS}pwned)"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.startswith("::error file=skills/bad/")) == (
+        ends,
+        bool(ends),
+    )
+    assert not action.project.joinpath("pwned").exists()

@@ -59,6 +59,7 @@ def test_an_explanation_is_a_few_sentences_and_a_fix(code):
 
 def test_no_code_is_explained_twice():
     from clawhive_core.diagnostics.contract_codes import CONTRACT_FINDINGS
+    from clawhive_core.diagnostics.diff_codes import DIFF_FINDINGS
     from clawhive_core.diagnostics.error_codes import ERRORS
     from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
@@ -69,7 +70,7 @@ def test_no_code_is_explained_twice():
     from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
 
     findings = (FINDINGS, PLUGIN_FINDINGS, SKILL_FINDINGS, EXPORT_FINDINGS, CONTRACT_FINDINGS)
-    groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, MODEL_ERRORS, *findings)
+    groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, MODEL_ERRORS, DIFF_FINDINGS, *findings)
     every = [item.code for group in groups for item in group]
     assert len(every) == len(set(every)) == len(all_codes())
 

@@ -1,8 +1,10 @@
 """Every console block of the pages is typed, and shows what the page shows."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -214,6 +216,23 @@ def test_skills_are_checked_in_ci_as_the_page_says(terminal):
     folder = terminal.project / "skills" / "words"
     folder.mkdir(parents=True)
     folder.joinpath("clawhive.yaml").write_text(block(page, "yaml"), "utf-8")
+    for each in consoles(page):
+        terminal.run(each)
+
+
+@pytest.mark.promise("P-207")
+def test_a_contract_is_changed_as_the_page_says(terminal, monkeypatch):
+    page, project = "docs/how-to/change-a-contract.md", terminal.project
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.delenv("GIT_DIR", raising=False)
+    file = project / "skills" / "sky" / "clawhive.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(block(page, "yaml", 0), "utf-8")
+    who = ("-c", "user.name=ana", "-c", "user.email=a@b.c")
+    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    subprocess.run(["git", "update-ref", "refs/remotes/origin/main", "HEAD"], check=True)
+    file.write_text(block(page, "yaml", 1), "utf-8")
     for each in consoles(page):
         terminal.run(each)
 
