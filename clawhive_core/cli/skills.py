@@ -12,6 +12,8 @@ from clawhive_core.cli.output import note, print_json, style, table
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
+from clawhive_core.cli.skills_graph import graph, why
+from clawhive_core.cli.skills_types import command as types
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
@@ -31,7 +33,8 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
 
 
-command.add_command(check)
+for each in (check, graph, why, types):
+    command.add_command(each)
 
 
 @command.command("list", epilog="Example: clawhive skills list --json")

@@ -10,7 +10,7 @@ from clawhive_core.cli.schema import schema_names
 NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
     *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
-    *("check", "skill", "skills", "skills-new"),
+    *("check", "skill", "skills", "skills-graph", "skills-new", "skills-types", "skills-why"),
     *("subscriptions", "tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-cases", "policy-explain", "policy-test"),
     *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),
