@@ -60,6 +60,8 @@ def _made(schemas: Mapping[str, Any], reserved: frozenset[str]) -> Models | None
     generate = _generator()
     try:
         tree = ast.parse(generate(json.dumps(bundle(schemas))))
+    except ImportError as error:  # it imports some of what it needs only when it needs it
+        raise _missing(error) from error
     except Exception:  # noqa: BLE001 - whatever a library makes of odd schemas, the type is Any
         return None
     return _ordered(tree, list(schemas), reserved)
@@ -70,12 +72,8 @@ def _generator() -> Callable[[str], str]:
 
     try:
         home: Any = import_module("datamodel_code_generator")
-    except ImportError:
-        raise UsageError(
-            "types are written by datamodel-code-generator, which is not installed",
-            fix=INSTALL,
-            code="missing_package",
-        ) from None
+    except ImportError as error:
+        raise _missing(error) from error
 
     def text(schema: str) -> str:
         return str(
@@ -96,6 +94,14 @@ def _generator() -> Callable[[str], str]:
     return text
 
 
+def _missing(error: ImportError) -> UsageError:
+    return UsageError(
+        f"types are written by datamodel-code-generator, which cannot be used: {error}",
+        fix=INSTALL,
+        code="missing_package",
+    )
+
+
 def _ordered(tree: ast.Module, names: list[str], reserved: frozenset[str]) -> Models | None:
     imports: Imports = {}
     nodes: list[ast.stmt] = []
@@ -110,10 +116,10 @@ def _ordered(tree: ast.Module, names: list[str], reserved: frozenset[str]) -> Mo
             nodes.append(node)
     if not isinstance(index, ast.ClassDef):
         return None
-    fields = [each.annotation for each in index.body if isinstance(each, ast.AnnAssign)]
-    if len(fields) != len(names):
-        return None
-    wanted = dict(zip(names, fields, strict=True))
+    fields = _fields(index)
+    if list(fields) != [f"p{number}" for number in range(len(names))]:
+        return None  # a definition of a schema took its name
+    wanted = dict(zip(names, fields.values(), strict=True))
     taken = reserved | {name for name, field in wanted.items() if not _is(field, name)}
     clashes = [name for name in map(_name, nodes) if name in taken]
     rename = _Renamed({name: _free(name, taken) for name in clashes})

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 Bundle = dict[str, Any]
 
-INDEX = "Index"
+INDEX = "ClawhiveIndex"
 """The model whose fields name the others, in the order of their schemas."""
 
 _MAPS = ("properties", "patternProperties", "$defs", "definitions")
