@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clawhive_core.skills.users import Importer, Target
     from clawhive_core.skills.why import Why
 
+_DEEPEST = 20
 _USES = {
     "step": "calls",
     "requires": "requires",
@@ -105,7 +106,7 @@ def _lines(answer: Why) -> Iterator[str]:
     yield _head(answer)
     for reason in answer.reasons:
         code = f"{reason.code} " if reason.code else ""
-        pad = "  " * (reason.depth + 1)
+        pad = _pad(reason.depth + 1)
         yield f"{pad}{reason.skill} is {reason.state}: {code}{reason.message}  {reason.place}"
         if reason.fix:
             yield f"{pad}  fix: {reason.fix}"
@@ -140,8 +141,13 @@ def _imported(answer: Why) -> Iterator[str]:
     while waiting:
         each = waiting.pop()
         tools = ", ".join(f"{each.via}.{tool}" for tool in each.edge.names)
-        yield f"{'  ' * each.depth}<- {each.skill} imports {tools or each.via}  {each.place}"
+        yield f"{_pad(each.depth)}<- {each.skill} imports {tools or each.via}  {each.place}"
         waiting += reversed(below.get(each.skill, ()))
+
+
+def _pad(depth: int) -> str:
+    """Return the space before a line, which no chain makes longer than a line is."""
+    return "  " * min(depth, _DEEPEST)
 
 
 def _end(answer: Why) -> str:

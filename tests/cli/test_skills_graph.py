@@ -105,6 +105,17 @@ def test_names_of_steps_and_of_what_is_missing_are_answered(sky):
     assert (value["error"], value["fix"]) == ("unknown_id", "did you mean `nowhere`?")
 
 
+def test_a_long_chain_is_printed_within_the_width_of_a_page(sky):
+    before = "planet"
+    for number in range(60):
+        sky.skill(f"s{number:02}", exports("chart") + IMPORTS.replace("planet", before))
+        before = f"s{number:02}"
+    lines = sky("skills", "why", "planet").out.splitlines()
+    assert len(lines) == 1 + 61 + 1
+    assert max(len(line) - len(line.lstrip()) for line in lines) == 40
+    assert sky("skills", "why", "planet", "--json").json["imported_by"][-1]["depth"] == 60
+
+
 def test_what_a_file_says_does_not_steer_the_terminal(sky):
     sky.skill("evil", json.dumps({"version": "\x1b[31m\u202e", "imports": []}))
     for words in (("graph",), ("why", "evil"), ("graph", "--format", "dot")):

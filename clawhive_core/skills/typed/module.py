@@ -33,6 +33,8 @@ _OURS: Imports = {
     "overload": ("typing", "overload"),
 }
 _EXPORTED = ("Context", "Handlers", "Refusal")
+"""What handlers import beside the types of their tools."""
+
 _RESERVED = frozenset({*_OURS, *_EXPORTED, "NotRequired", "TypedDict"})
 
 
@@ -121,7 +123,8 @@ def _import_lines(
     found: dict[str, list[str]] = {}
     for name in sorted(used & imports.keys()):
         home, there = imports[name]
-        found.setdefault(home, []).append(there if there == name else f"{there} as {name}")
+        plain = there == name and name not in _EXPORTED
+        found.setdefault(home, []).append(there if plain else f"{there} as {name}")
     for home in sorted(found, key=lambda each: (each.startswith(PACKAGE), each)):
         yield f"from {home} import {', '.join(found[home])}"
     for module in sorted(homes.values()):
