@@ -18,6 +18,9 @@ AUDIT = ["cryptography>=42"]
 ASTROLOGY = ["astronomy-engine>=2.1.19"]
 """MIT, pure Python, works offline: what the skill `zodiac` needs."""
 
+TYPES = ["datamodel-code-generator>=0.89"]
+"""MIT: what `clawhive skills types` writes types with."""
+
 PLUGINS = ("anthropic", "cedar", "gemini", "local", "openai", "otel")
 
 
@@ -32,8 +35,9 @@ class CustomMetadataHook(MetadataHookInterface):
         metadata["optional-dependencies"] = {
             "astrology": ASTROLOGY,
             "audit": AUDIT,
+            "types": TYPES,
             **extras,
-            "all": [*ASTROLOGY, *AUDIT, *every],
+            "all": [*ASTROLOGY, *AUDIT, *TYPES, *every],
         }
 
 

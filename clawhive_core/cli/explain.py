@@ -27,3 +27,4 @@ def command(code: str, *, as_json: bool) -> None:
         print_json(found.to_dict())
     else:
         click.echo(f"{found.code}: {found.title}\n\n{found.text}\n\nfix: {found.fix}")
+        click.echo(f"page: {found.page}")

@@ -13,6 +13,8 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
 from clawhive_core.cli.skills_diff import command as diff
+from clawhive_core.cli.skills_graph import graph, why
+from clawhive_core.cli.skills_types import command as types
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
@@ -32,8 +34,8 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
 
 
-command.add_command(check)
-command.add_command(diff)
+for each in (check, diff, graph, why, types):
+    command.add_command(each)
 
 
 @command.command("list", epilog="Example: clawhive skills list --json")
@@ -163,16 +165,20 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 @command.command(epilog="Example: clawhive skills new word-count")
 @click.argument("name")
 @click.option("--into", type=click.Path(path_type=Path), help="Where; else the project's skills/.")
-@click.option("--contract", is_flag=True, help="Let it export a tool, with its handler.")
+@click.option("--contract", is_flag=True, help="Let it export a tool, with handler and test.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
     from clawhive_core.diagnostics.shown import shown_path
-    from clawhive_core.skills.template import new_skill
+    from clawhive_core.skills.published import is_published
+    from clawhive_core.skills.template import SCHEMA, new_skill
 
     folder = into or settings.config().root / "skills"
     files = [shown_path(path) for path in new_skill(name, folder, contract=contract)]
+    schema = folder / SCHEMA
+    if contract and not is_published("contract", schema):
+        note(f"of another version: clawhive skills schema --out {shown_path(schema)}")
     if as_json:
         made = shown_path(folder / name)
         print_json({"schema": "skills-new/1", "folder": made, "files": files})
@@ -184,11 +190,17 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
 
 @command.command("schema", epilog="Example: clawhive skills schema frontmatter")
 @click.argument("part", default="contract", type=click.Choice(["contract", "frontmatter"]))
-def schema_(part: Literal["contract", "frontmatter"]) -> None:
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it, instead of printing."
+)
+def schema_(part: Literal["contract", "frontmatter"], out: Path | None) -> None:
     """Print the JSON Schema of a contract, or of a SKILL.md's frontmatter, for editors."""
-    from clawhive_core.skills.published import published_schema
+    from clawhive_core.skills.published import published_schema, write_schema
 
-    click.echo(published_schema(part), nl=False)
+    if out is None:
+        click.echo(published_schema(part), nl=False)
+    else:
+        write_schema(part, out)
 
 
 def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:

@@ -17,6 +17,11 @@ class Explanation:
     text: str
     fix: str
 
+    @property
+    def page(self) -> str:
+        """Where the documentation says the same, from the repository's root."""
+        return f"docs/reference/codes.md#{self.code.lower()}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as the JSON object that `--json` prints."""
         return {
@@ -25,4 +30,5 @@ class Explanation:
             "title": self.title,
             "text": self.text,
             "fix": self.fix,
+            "page": self.page,
         }

@@ -46,8 +46,9 @@ MODEL_ERRORS: tuple[Explanation, ...] = (
     ),
     Explanation(
         "missing_package",
-        "A package that the model needs is not installed",
-        "A local model needs the package that runs it, and sometimes one that holds its weights.",
+        "A package that is needed is not installed",
+        "A local model needs the package that runs it, and sometimes one that holds its weights; "
+        "`skills types` needs the one that writes types.",
         "Run the command that the message ends with.",
     ),
     Explanation(

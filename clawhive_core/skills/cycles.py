@@ -18,8 +18,7 @@ def shortest_cycles(graph: Graph) -> list[tuple[str, ...]]:
     """
     cycles: dict[tuple[str, ...], None] = {}
     searched = 0
-    for component in _components(graph):
-        members = frozenset(component)
+    for members in knots(graph):
         for start in sorted(members):
             for target in sorted({*graph.get(start, ())} & members - {start}):
                 searched += 1
@@ -51,13 +50,16 @@ def _rotated(cycle: tuple[str, ...]) -> tuple[str, ...]:
     return cycle[first:] + cycle[:first]
 
 
-def _components(graph: Graph) -> list[list[str]]:
-    """Return the knots of two or more names: Tarjan's algorithm, without recursion."""
+def knots(graph: Graph) -> list[frozenset[str]]:
+    """Return the sets of two or more names that all lead to each other, in linear time.
+
+    It is Tarjan's algorithm, without recursion.
+    """
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
     on_stack: set[str] = set()
-    found: list[list[str]] = []
+    found: list[frozenset[str]] = []
     for root in graph:
         if root in index:
             continue
@@ -77,7 +79,7 @@ def _components(graph: Graph) -> list[list[str]]:
                     component = _taken(stack, name)
                     on_stack.difference_update(component)
                     if len(component) > 1:
-                        found.append(component)
+                        found.append(frozenset(component))
             elif target not in index:
                 index[target] = low[target] = len(index)
                 stack.append(target)
@@ -89,7 +91,7 @@ def _components(graph: Graph) -> list[list[str]]:
 
 
 def _taken(stack: list[str], name: str) -> list[str]:
-    at = stack.index(name)
-    component = stack[at:]
-    del stack[at:]
+    component = [stack.pop()]
+    while component[-1] != name:
+        component.append(stack.pop())
     return component

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.errors import UsageError
+
 Part = Literal["contract", "frontmatter"]
 
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "contracts"
@@ -17,3 +20,29 @@ def published_schema(part: Part) -> str:
     `skills check` does.
     """
     return (_FOLDER / f"{part}.json").read_text(encoding="utf-8")
+
+
+def is_published(part: Part, file: Path) -> bool:
+    """Whether a file holds a schema as it is published now."""
+    try:
+        return file.read_bytes() == published_schema(part).encode()
+    except OSError:
+        return False
+
+
+def write_schema(part: Part, file: Path) -> None:
+    """Write a schema to a file, for editors that read it from there; folders are made.
+
+    Raises:
+        UsageError: `io_error`.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(published_schema(part), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(
+            f"the schema cannot be written: {error.strerror or error}",
+            place=shown_path(file),
+            fix="name a file that you may write to",
+            code="io_error",
+        ) from error

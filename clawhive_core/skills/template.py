@@ -7,10 +7,15 @@ from pathlib import Path
 
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.published import write_schema
 from clawhive_core.storage.template import make_from_template
 
 _NAME = pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64
+
+SCHEMA = Path(".schemas", "contract.json")
+"""Where editors find the schema of contracts, from a folder of skills: it works offline, and is
+handed on with the skills."""
 
 
 def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:
@@ -21,7 +26,8 @@ def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:
     Args:
         name: A name by the public standard: lower-case words joined by `-`.
         folder: Where skills lie.
-        contract: Whether it exports a tool, with its handler.
+        contract: Whether it exports a tool, with its handler and a test; the schema of contracts is
+            written for editors, where it is missing.
 
     Raises:
         UsageError: `invalid_name`, with a name that would do; `already_exists`; or `io_error`.
@@ -29,8 +35,18 @@ def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:
     _check_name(name)
     title = name.replace("-", " ").capitalize()
     kind = "skill_contract" if contract else "skill"
-    words = {"id": name, "title": title}
-    return make_from_template(kind, folder / name, words, parents=True)
+    words = {
+        "id": name,
+        "title": title,
+        "module": name.replace("-", "_"),
+        "schema": f"../{SCHEMA.as_posix()}",
+    }
+    schema = folder / SCHEMA
+    missing = contract and not (schema.exists() or (folder / name).exists())
+    if missing:
+        write_schema("contract", schema)
+    files = make_from_template(kind, folder / name, words, parents=True)
+    return [schema, *files] if missing else files
 
 
 def _check_name(name: str) -> None:

@@ -1,6 +1,8 @@
 """Skills' exported tools on the command line."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -140,10 +142,60 @@ def test_a_skill_reads_and_saves_in_its_own_namespace_only(one):
 def test_a_new_skill_with_a_contract_works_at_once(clawhive):
     made = clawhive("skills", "new", "word-count", "--contract")
     assert made.code == 0
-    assert "skills/word-count/handlers.py" in made.out
-    assert clawhive("skills", "check", "--strict").code == 0
+    assert made.out.split() == [
+        "skills/.schemas/contract.json",
+        "skills/word-count/SKILL.md",
+        "skills/word-count/clawhive.yaml",
+        "skills/word-count/handlers.py",
+        "skills/word-count/tests/test_word_count.py",
+    ]
+    for profile in ("lenient", "strict", "portable"):
+        assert clawhive("skills", "check", "skills", "--strict", "--profile", profile).code == 0
     call = ("tools", "call", "word-count.count_words", "--args", '{"text": "one two three"}')
     assert json.loads(clawhive(*call).out) == {"words": 3, "before": None}
     assert json.loads(clawhive(*call).out) == {"words": 3, "before": 3}
     done = clawhive("run", "--task", "word-count.count_words", "--input", "text=one")
     assert json.loads(done.out) == {"words": 1, "before": 3}
+
+
+@pytest.mark.promise("P-063")
+def test_the_test_of_a_new_skill_passes_and_fails_with_its_handler(clawhive):
+    clawhive("skills", "new", "word-count", "--contract")
+    folder = clawhive.root / "skills" / "word-count"
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--clawhive-skills"]
+    done = subprocess.run([*words, "."], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout
+    handlers = folder / "handlers.py"
+    handlers.write_text(handlers.read_text().replace("len(", "1 + len("))
+    done = subprocess.run([*words, "."], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 failed, 2 passed" in done.stdout) == (1, True), done.stdout
+
+
+def test_the_editors_line_of_a_new_skill_leads_to_the_schema(clawhive):
+    import jsonschema_rs
+    import yaml
+
+    clawhive("skills", "new", "one", "--contract")
+    contract = clawhive.root / "skills" / "one" / "clawhive.yaml"
+    line = contract.read_text().splitlines()[0]
+    assert line.startswith("# yaml-language-server: $schema=")
+    schema = contract.parent / line.partition("$schema=")[2]
+    assert schema.read_text() == clawhive("skills", "schema").out
+    validator = jsonschema_rs.validator_for(json.loads(schema.read_text()))
+    assert validator.is_valid(yaml.safe_load(contract.read_text()))
+    schema.write_text("{}")
+    done = clawhive("skills", "new", "two", "--contract")
+    assert "of another version: clawhive skills schema --out skills/.schemas/" in done.err
+    assert schema.read_text() == "{}"
+    assert clawhive("skills", "schema", "--out", "skills/.schemas/contract.json").code == 0
+    assert schema.read_text() == clawhive("skills", "schema").out
+    assert "of another version" not in clawhive("skills", "new", "three", "--contract").err
+    assert clawhive("skills", "schema", "--out", "skills").code == 2
+
+
+def test_a_new_skill_in_the_way_of_another_leaves_no_schema(clawhive):
+    clawhive("skills", "new", "one")
+    assert clawhive("skills", "new", "one", "--contract").code == 2
+    assert not clawhive.root.joinpath("skills", ".schemas").exists()
+    clawhive.root.joinpath("flat").write_text("")
+    assert clawhive("skills", "new", "one", "--contract", "--into", "flat").code == 2

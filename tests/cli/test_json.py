@@ -10,7 +10,8 @@ from clawhive_core.cli.schema import schema_names
 NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
     *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
-    *("check", "skill", "skills", "skills-diff", "skills-new"),
+    *("check", "skill", "skills", "skills-diff", "skills-graph", "skills-new", "skills-types"),
+    "skills-why",
     *("subscriptions", "tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-cases", "policy-explain", "policy-test"),
     *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),

@@ -22,7 +22,7 @@ from clawhive_core.cli import main
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SHELL = {"touch", "rm", "echo", "python3"}
+_SHELL = {"touch", "rm", "echo", "python3", "sed"}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ TUTORIAL = "docs/tutorial/first-plugin.md"
 SKILL_TUTORIAL = "docs/tutorial/first-skill.md"
 TYPED = {
     "README.md",
+    "docs/skill-contracts.md",  # by test_contracts_page
     TUTORIAL,
     SKILL_TUTORIAL,
     *(f"docs/how-to/{page.name}" for page in ROOT.glob("docs/how-to/*.md")),

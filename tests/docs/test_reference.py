@@ -4,7 +4,7 @@ import pytest
 
 from clawhive_core.cli import cli
 from clawhive_core.cli.reference import every_command, render, render_codes
-from clawhive_core.diagnostics.codes import all_codes
+from clawhive_core.diagnostics.codes import all_codes, explain
 from tests.docs.conftest import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -25,6 +25,14 @@ def test_the_page_on_disk_is_what_the_code_says(page, function):
 def test_every_code_has_a_section():
     page = render_codes()
     assert [code for code in all_codes() if page.count(f"### `{code}`\n") != 1] == []
+
+
+def test_explain_names_a_place_of_the_page_for_every_code():
+    anchors = {line[5:-1].lower() for line in render_codes().split("\n") if line[:4] == "### "}
+    for code in all_codes():
+        page, _, anchor = explain(code).page.partition("#")
+        assert ROOT.joinpath(page).is_file()
+        assert anchor in anchors
 
 
 def test_every_command_has_a_section():

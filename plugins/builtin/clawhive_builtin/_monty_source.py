@@ -172,6 +172,12 @@ class _Scan(ast.NodeVisitor):
         for part in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(part)
 
+    def visit_If(self, node: ast.If) -> None:
+        """Pass over what only type checkers read: the engine knows that it is not run."""
+        for part in (*([] if _is_for_checkers(node.test) else node.body), *node.orelse):
+            self.visit(part)
+        self.visit(node.test)
+
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self._import(node, alias.name)
@@ -234,6 +240,10 @@ class _Scan(ast.NodeVisitor):
     def _note(self, node: ast.expr | ast.stmt, what: str) -> None:
         before = self.lines[node.lineno - 1].encode()[: node.col_offset]
         self.found.append(Unsupported(node.lineno, len(before.decode()) + 1, what))
+
+
+def _is_for_checkers(test: ast.expr) -> bool:
+    return ast.unparse(test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
 def _handled(handler: ast.ExceptHandler) -> Iterator[str]:

@@ -115,6 +115,17 @@ async def test_a_program_ends_with_the_code_that_it_names(run, tmp_path, code, e
     assert (outcome.exit_code, outcome.stderr.decode(), outcome.stdout) == (exit_code, stderr, b"")
 
 
+@pytest.mark.parametrize("test", ["TYPE_CHECKING", "typing.TYPE_CHECKING"])
+async def test_what_is_imported_for_type_checkers_only_is_passed_over(run, tmp_path, test):
+    head = "from __future__ import annotations\nimport typing\nfrom typing import TYPE_CHECKING\n"
+    body = "def f(x: A) -> A: return x\nprint(f(3))\n"
+    checked = f"{head}if {test}:\n    from clawhive_skills.words import A\n{body}"
+    assert MontyEngine().unsupported(named(checked, tmp_path)) is None
+    assert (await run(checked)).stdout == b"3\n"
+    other = f"{head}if {test}:\n    A = 1\nelse:\n    import clawhive_skills\n{body}"
+    assert MontyEngine().unsupported(named(other, tmp_path)) is not None
+
+
 async def test_lines_in_a_traceback_are_the_authors_although_exits_are_rewritten(run):
     outcome = await run("import sys\nsys.exit(1 / 0)\n")
     assert b"    sys.exit(1 / 0)\nZeroDivisionError" in outcome.stderr
