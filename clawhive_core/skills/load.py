@@ -22,11 +22,12 @@ from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
-from clawhive_core.skills.reading import ReadSkill, read_skill, weighed
+from clawhive_core.skills.reading import ReadSkill, is_skill, read_skill, weighed
 from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.search import empty_finding, search_path, skills_below
+from clawhive_core.skills.search import Root, empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
+from clawhive_core.skills.spot import Spot
 from clawhive_core.skills.switch import Switches
 from clawhive_core.skills.trust import SkillTrust, is_trusted
 
@@ -60,7 +61,7 @@ def load_skills(
     search = search_path(config, sources)
     found.findings.extend(search.findings)
     for root in search.roots:
-        found.add(root.places(), root.source)
+        found.add_root(root)
     held = found.held()
     if tools is not None:
         held.tools(tools)
@@ -80,21 +81,39 @@ class _Found:
         self._winners: dict[str, int] = {}
         """The index of the entry that an id means."""
         self._seen: set[str] = set()
+        self._whole: set[str] = set()
+        """Real paths of folders whose skills were all added."""
+        self._real_folders: dict[str, str] = {}
 
     def add_path(self, path: Path) -> None:
-        places = skills_below(path)
-        if not places:
+        spots = skills_below(path)
+        if not spots:
             self.findings.append(empty_finding(path))
-        self.add(places, _GIVEN)
+        if not is_skill(path):
+            self._whole.add(os.path.realpath(path))
+        self.add(spots, _GIVEN)
 
-    def add(self, places: Sequence[Path], source: str) -> None:
-        for place in places:
-            real = os.path.realpath(place)
+    def add_root(self, root: Root) -> None:
+        if os.path.realpath(root.folder) not in self._whole:
+            self.add(root.spots(), root.source)
+
+    def add(self, spots: Sequence[Spot], source: str) -> None:
+        for spot in spots:
+            real = self._real(spot)
             if real not in self._seen:
                 self._seen.add(real)
-                read = weighed(read_skill(place, source), self._phase)
-                self._entries.append(self._entry(read, place))
+                read = weighed(read_skill(spot, source), self._phase)
+                self._entries.append(self._entry(read, spot))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
+
+    def _real(self, spot: Spot) -> str:
+        """Return the real path; that of the folder around it is looked up once."""
+        around, name = os.path.split(spot.path)
+        if spot.is_link or not name:
+            return os.path.realpath(spot.path)
+        if around not in self._real_folders:
+            self._real_folders[around] = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
+        return self._real_folders[around] + name
 
     def held(self) -> Held:
         """Check imports against exports, and leave out what imports from what is left out."""
@@ -117,10 +136,11 @@ class _Found:
             self.findings.append(place.finding("CH0407", "warning", message, error.fix))
             return {}
 
-    def _entry(self, read: ReadSkill, place: Path) -> Entry:
-        skill = replace(read.skill, trusted=is_trusted(read.skill, self._trusted))
+    def _entry(self, read: ReadSkill, spot: Spot) -> Entry:
+        trusted = is_trusted(read.skill, self._trusted)
+        skill = replace(read.skill, trusted=True) if trusted else read.skill
         if skill.id in self._winners:
-            return self._shadowed(read, skill, place)
+            return self._shadowed(read, skill, spot)
         show = f"clawhive skills show {skill.id}"
         if skill.id in self._off:
             reason = f"switched off {self._off[skill.id]}"
@@ -136,12 +156,12 @@ class _Found:
             return Entry(skill, "gated", "; ".join(lacking), (*read.findings, note), show)
         return Entry(skill, "loaded", findings=read.findings)
 
-    def _shadowed(self, read: ReadSkill, skill: Skill, place: Path) -> Entry:
+    def _shadowed(self, read: ReadSkill, skill: Skill, spot: Spot) -> Entry:
         winner = self._winner(skill.id).skill
         first = printable(shown_path(winner.file))
         reason = f"`{skill.id}` stands in {first} too, which comes first"
         here = Place(shown_path(skill.file), 1, 1)
-        if place.parent == winner.content.parent:
+        if Path(spot.path).parent == winner.content.parent:
             finding = here.finding("CH0401", "error", reason, "rename one of them")
         else:
             finding = here.finding("CH0402", "note", reason)

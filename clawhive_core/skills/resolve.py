@@ -42,6 +42,7 @@ def check_contracts(
             *_same_names(skill),
         ]
         for skill in skills
+        if skill.manifest is not None
     }
     for cycle in _cycles(known):
         for name in cycle:
