@@ -12,12 +12,9 @@ from clawhive_core.skills.skill import Requires
 _SYSTEMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
 
 
-_NOTHING = Requires()
-
-
 def missing(requires: Requires, env: Mapping[str, str]) -> list[str]:
     """Return what is missing, each as a few words: programs, variables, packages, the system."""
-    return [] if requires == _NOTHING else list(_missing(requires, env))
+    return list(_missing(requires, env))
 
 
 def _missing(requires: Requires, env: Mapping[str, str]) -> Iterator[str]:

@@ -71,11 +71,13 @@ class Held:
             exported = frozenset(
                 f"{entry.skill.id}.{name}"
                 for entry in self._by_state("loaded")
+                if entry.skill.exports.tools
                 for name in entry.skill.exports.names()
             )
             lacking = {
                 entry.skill.id: findings
                 for entry in self._by_state("loaded", "gated")
+                if entry.skill.requires.tools
                 if (findings := list(missing_tools(entry.skill, known, exported)))
             }
             for name, findings in lacking.items():

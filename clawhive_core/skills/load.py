@@ -22,7 +22,8 @@ from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
-from clawhive_core.skills.reading import ReadSkill, is_skill, read_skill, weighed
+from clawhive_core.skills.reader import Reader
+from clawhive_core.skills.reading import ReadSkill, is_skill, weighed
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.search import Root, empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
@@ -41,6 +42,7 @@ def load_skills(
     env: Mapping[str, str] | None = None,
     paths: Sequence[Path] = (),
     tools: KnownTools | None = None,
+    reader: Reader | None = None,
 ) -> SkillSet:
     """Return the set of skills; it never raises for what a skill's file says.
 
@@ -50,12 +52,13 @@ def load_skills(
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
         tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
+        reader: What reads their files; without it, each is read anew.
 
     Raises:
         UsageError: One of `paths` does not exist.
         StorageError: The list of skills that are off cannot be used.
     """
-    found = _Found(config, os.environ if env is None else env)
+    found = _Found(config, os.environ if env is None else env, reader or Reader())
     for path in paths:
         found.add_path(path)
     search = search_path(config, sources)
@@ -71,7 +74,8 @@ def load_skills(
 class _Found:
     """The skills while they are collected."""
 
-    def __init__(self, config: Config, env: Mapping[str, str]) -> None:
+    def __init__(self, config: Config, env: Mapping[str, str], reader: Reader) -> None:
+        self._reader = reader
         self.findings: list[Finding] = []
         self._env = env
         self._phase: Phase = config.get("contracts.phase")
@@ -86,7 +90,7 @@ class _Found:
         self._real_folders: dict[str, str] = {}
 
     def add_path(self, path: Path) -> None:
-        spots = skills_below(path)
+        spots = skills_below(path, self._reader)
         if not spots:
             self.findings.append(empty_finding(path))
         if not is_skill(path):
@@ -95,14 +99,14 @@ class _Found:
 
     def add_root(self, root: Root) -> None:
         if os.path.realpath(root.folder) not in self._whole:
-            self.add(root.spots(), root.source)
+            self.add(root.spots(self._reader), root.source)
 
     def add(self, spots: Sequence[Spot], source: str) -> None:
         for spot in spots:
             real = self._real(spot)
             if real not in self._seen:
                 self._seen.add(real)
-                read = weighed(read_skill(spot, source), self._phase)
+                read = weighed(self._reader.read(spot, source), self._phase)
                 self._entries.append(self._entry(read, spot))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
 
@@ -148,7 +152,7 @@ class _Found:
             return Entry(skill, "disabled", reason, read.findings, step)
         if not read.is_valid:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
-        lacking = missing(skill.requires, self._env)
+        lacking = [] if skill.manifest is None else missing(skill.requires, self._env)
         if lacking:
             where = skill.requires.place or Place(shown_path(skill.file))
             message = f"`{skill.id}` is not loaded here: {'; '.join(lacking)}"

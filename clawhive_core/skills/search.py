@@ -14,6 +14,7 @@ from clawhive_core.errors import UsageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.place import Place, is_file, is_folder
+from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.reading import is_skill
 from clawhive_core.skills.shipped import SOURCE, shipped_folder
 from clawhive_core.skills.spot import Spot, skill_files
@@ -31,11 +32,11 @@ class Root:
     source: str
     """`flag`, `config`, `project`, `user`, `plugin NAME` or `shipped`."""
 
-    def spots(self) -> list[Spot]:
+    def spots(self, reader: Reader) -> list[Spot]:
         """Return its skills, sorted; a folder that was named may be one itself."""
         if self.source in {"flag", "config"} and is_skill(self.folder):
             return [Spot.of(self.folder)]
-        return skills_in(os.fspath(self.folder))
+        return skills_in(os.fspath(self.folder), reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +101,22 @@ def _once(roots: Sequence[Root]) -> Iterator[Root]:
         yield root
 
 
-def skills_in(folder: str) -> list[Spot]:
+def skills_in(folder: str, reader: Reader) -> list[Spot]:
     """Return the skills right below a folder, sorted: folders, and manifests alone."""
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
-    spots = [_spot(entry) for entry in found if not entry.name.startswith(".")]
+    spots = [_spot(entry, reader) for entry in found if not entry.name.startswith(".")]
     return [spot for spot in spots if spot is not None]
 
 
-def _spot(entry: os.DirEntry[str]) -> Spot | None:
+def _spot(entry: os.DirEntry[str], reader: Reader) -> Spot | None:
     """Return the skill that an entry of a folder is."""
+    known = reader.known(entry.path)
+    if known is not None:
+        return Spot(entry.path, known.files, entry.is_symlink())
     if not entry.name.endswith(_MANIFEST_ENDS):
         files = skill_files(entry.path)
         return Spot(entry.path, files, entry.is_symlink()) if files else None
@@ -133,7 +137,7 @@ def _is_manifest_alone(file: Path) -> bool:
     return any(word in text for word in words)
 
 
-def skills_below(given: Path) -> list[Spot]:
+def skills_below(given: Path, reader: Reader) -> list[Spot]:
     """Return the skills that a path of the command line means, sorted.
 
     Raises:
@@ -151,13 +155,13 @@ def skills_below(given: Path) -> list[Spot]:
     if is_skill(given):
         return [Spot.of(_with_name(given))]
     top = os.fspath(given)
-    found = {spot.path: spot for spot in skills_in(top)}
+    found = {spot.path: spot for spot in skills_in(top, reader)}
     for folder, folders, _ in os.walk(top):
-        if folder != top and (files := skill_files(folder)):
+        if folder != top and (files := reader.files(folder)):
             found[folder] = Spot(folder, files)
             folders.clear()
         if folder != top and folder.endswith(_SKILLS):
-            found.update({spot.path: spot for spot in skills_in(folder)})
+            found.update({spot.path: spot for spot in skills_in(folder, reader)})
         folders[:] = [
             name
             for name in folders
