@@ -9,3 +9,9 @@ settings.load_profile("house")
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_cache_of_the_users(tmp_path_factory, monkeypatch):
+    """Keep what tests read out of the cache of whoever runs them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "user-cache"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.skills.reader import Reader
     from clawhive_core.skills.report import SkillReport
     from clawhive_core.skills.skill_set import SkillSet
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The tools that skills may require, as `tools list --json` prints them.",
 )
+@click.option("--no-cache", is_flag=True, help="Read every file, the unchanged ones too.")
 @click.pass_obj
 def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     """Check the skills below each PATH, or all that are found, and hold their contracts together.
@@ -72,19 +77,45 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     return 0 if report.passes(strict=strict) else 1
 
 
-def load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
+def load(
+    settings: Settings,
+    paths: Sequence[Path] = (),
+    listing: Path | None = None,
+    reader: Reader | None = None,
+) -> SkillSet:
     """Return the skills as every start finds them, held against the tools that are listed."""
     from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import found_skills
 
     tools = None if listing is None else read_tools(listing)
-    return found_skills(settings.config(), settings.plugins(), paths, tools)
+    return found_skills(settings.config(), settings.plugins(), paths, tools, reader)
 
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
+    from clawhive_core.skills.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
 
-    return SkillReport.of(lambda: load(settings, paths, options["listing"]), options["profile"])
+    cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
+    check = partial(load, settings, paths, options["listing"], cache)
+    with _uncollected():
+        report = SkillReport.of(check, options["profile"])
+    if cache is not None:
+        cache.save()
+    return report
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Do without the search for cycles of objects: a set of skills is large and has none."""
+    import gc
+
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _fix(

@@ -9,6 +9,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.skills.load import load_skills
+from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.skill_set import SkillSet
 
@@ -18,6 +19,7 @@ def found_skills(
     plugins: PluginManager,
     paths: Sequence[Path] = (),
     tools: KnownTools | None = None,
+    reader: Reader | None = None,
 ) -> SkillSet:
     """Return the skills, held against the tools that manifests list; no plugin is imported.
 
@@ -26,6 +28,7 @@ def found_skills(
         plugins: What is installed.
         paths: What is to be checked; findings are then of these only.
         tools: What skills may require instead.
+        reader: What reads their files; without it, each is read anew.
 
     Raises:
         UsageError: One of `paths` does not exist.
@@ -33,4 +36,4 @@ def found_skills(
     """
     sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
     known = listed_tools(config, plugins) if tools is None else tools
-    return load_skills(config, sources, paths=paths, tools=known)
+    return load_skills(config, sources, paths=paths, tools=known, reader=reader)

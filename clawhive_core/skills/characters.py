@@ -14,6 +14,7 @@ from clawhive_core.skills.place import Place
 BOM = "\ufeff"
 
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
+_ORDINARY = bytes(set(range(128)) - {*_CONTROLS})
 _TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
 """What turns the direction of the text around it, and tags, which nobody is shown."""
 _HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
@@ -35,9 +36,8 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
         yield replace(Place(file, 1, 1).finding("CH0010", "note", message), fix=fix)
     if "\r" in text:
         yield _line_ends(text, file)
-    if text.isascii():
-        if len(text.encode().translate(None, _CONTROLS)) < len(text):
-            yield from _first(text, file, _CONTROL, "CH0004")
+    rest = text.encode("utf-8", "replace").translate(None, _ORDINARY)
+    if not rest or _ODD.search(rest.decode()) is None:
         return
     yield from _first(text, file, _CONTROL, "CH0004")
     shown = _FLAG.sub(lambda match: "." * len(match[0]), text.removeprefix(BOM))
@@ -47,6 +47,8 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
 
 _CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
 """Control characters; U+0085 ends a line."""
+_ODD = pattern(f"[{''.join(each.pattern[1:-1] for each in (_CONTROL, _TURNING, _HIDDEN))}]")
+"""What a text that has nothing to be told of does not hold; of it alone, the search is short."""
 
 
 def _line_ends(text: str, file: str) -> Finding:

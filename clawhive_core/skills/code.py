@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding
@@ -71,13 +72,17 @@ def lint_other_code(skill: Skill, without: Path | None = None) -> Iterator[Findi
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    found = 0
+    files = (path for path in code_files(os.fspath(folder)) if path.endswith(".py"))
+    yield from map(Path, islice(files, MAX_FILES))
+
+
+def code_files(folder: str) -> Iterator[str]:
+    """Yield the Python files below a folder, and the folders that they were looked for in."""
     for where, folders, files in os.walk(folder):
         folders[:] = sorted(set(folders) - _SKIPPED)
-        for name in sorted(files):
-            if name.endswith(".py") and found < MAX_FILES:
-                found += 1
-                yield Path(where, name)
+        if where != folder:
+            yield f"{where}{os.sep}"
+        yield from (f"{where}{os.sep}{name}" for name in sorted(files) if name.endswith(".py"))
 
 
 def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM, odd_characters
+from clawhive_core.skills.composing import MERGE_TAG, TAGS, TEXT_TAG, compose, parser
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, dotted
 
 MAX_BYTES = 1024 * 1024
@@ -18,12 +19,7 @@ MAX_DEPTH = 64
 MAX_VALUES = 100_000
 """How many values a document may hold, those that aliases repeat included."""
 
-_MERGE = "tag:yaml.org,2002:merge"
-_TEXT = "tag:yaml.org,2002:str"
-_TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")
-)
-_READ_TAGS = _TAGS | {_MERGE}
+_READ_TAGS = TAGS | {MERGE_TAG}
 _CHUNK = 64 * 1024
 
 
@@ -46,10 +42,11 @@ class Document:
         self.file = file
         self._first_line = first_line
         self._what = what
-        self._node, self.value = self._parse(text)
+        self._node, self.value, plain = self._parse(text)
         self.problems: list[Finding] = []
         """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
-        self._inspect()
+        if not plain or len(text) > MAX_VALUES:
+            self._inspect()
 
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:
@@ -98,19 +95,13 @@ class Document:
         line, column = (0, 0) if mark is None else (mark.line, mark.column)
         return Place(self.file, line + self._first_line + 1, column + 1)
 
-    def _parse(self, text: str) -> tuple[Any, Any]:
+    def _parse(self, text: str) -> tuple[Any, Any, bool]:
         import yaml
 
-        loader_class = _loader()
         try:
             if depth_at_most(text) > MAX_DEPTH:
-                _check_depth(yaml.parse(text, Loader=loader_class))
-            loader = loader_class(text)
-            try:
-                node = loader.get_single_node()
-                return node, None if node is None else loader.construct_document(node)
-            finally:
-                loader.dispose()
+                _check_depth(yaml.parse(text, Loader=parser()))
+            return compose(text)
         except yaml.MarkedYAMLError as error:
             place = self._at(error.problem_mark or error.context_mark)
             raise self._unreadable(place, "CH0224", f"is no YAML: {error.problem}") from None
@@ -153,7 +144,7 @@ class Document:
     def _inspect_keys(self, keys: list[Any]) -> None:
         first: dict[str, Any] = {}
         for key in keys:
-            if key.tag not in {_TEXT, _MERGE}:
+            if key.tag not in {TEXT_TAG, MERGE_TAG}:
                 name = key.value if isinstance(key.value, str) else "it"
                 self._note(key, "CH0231", f"`{name}` is no text, as a key of a mapping must be")
             elif key.value in first:
@@ -175,29 +166,41 @@ def read_text(path: Path, what: str) -> str:
         InvalidSkill: It cannot be read, is too large, is not UTF-8, or is a link that leads out of
             the folder which the skill's own stands in.
     """
-    place = Place(shown_path(path))
-    if path.is_symlink() and not _stays(path):
+    file = os.fspath(path)
+    if os.path.islink(file) and not _stays(path):  # noqa: PTH114 - a Path costs more than the call
         message = f"the {what} is a link that leads out of the folder of skills"
-        fix = "put the file itself there"
-        raise InvalidSkill(place.finding("CH0007", "error", message, fix))
+        raise _refused(path, "CH0007", message, "put the file itself there")
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_CHUNK)  # asking for all at once would make room for all
-            if len(data) == _CHUNK:
-                data += stream.read(MAX_BYTES + 1 - _CHUNK)
+        data = _bytes(file)
     except OSError as error:
-        message = f"the {what} cannot be read: {error.strerror}"
-        raise InvalidSkill(place.finding("CH0002", "error", message)) from None
+        raise _refused(path, "CH0002", f"the {what} cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
-        message = f"the {what} is larger than {MAX_BYTES} bytes"
-        raise InvalidSkill(place.finding("CH0006", "error", message)) from None
+        raise _refused(path, "CH0006", f"the {what} is larger than {MAX_BYTES} bytes") from None
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        there = Place(shown_path(path), data.count(b"\n", 0, error.start) + 1)
         message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
-        there = Place(place.file, line)
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
+
+
+def _refused(path: Path, code: str, message: str, fix: str | None = None) -> InvalidSkill:
+    return InvalidSkill(Place(shown_path(path)).finding(code, "error", message, fix))
+
+
+def _bytes(file: str) -> bytes:
+    """Return a file's bytes, one more than may be where there are too many."""
+    handle = os.open(file, _HOW)
+    try:
+        data = os.read(handle, _CHUNK)  # asking for all at once would make room for all
+        while 0 < len(data) <= MAX_BYTES and (more := os.read(handle, MAX_BYTES + 1 - len(data))):
+            data += more
+    finally:
+        os.close(handle)
+    return data
+
+
+_HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def _stays(link: Path) -> bool:
@@ -224,6 +227,8 @@ def depth_at_most(text: str) -> int:
     columns: set[int] = set()
     for line in text.splitlines():
         begin = 0
+        if line[:1] not in _BLOCK_SIGNS:
+            continue
         for match in _BLOCK_STARTS.finditer(line):
             if match.start() != begin:
                 break
@@ -233,6 +238,7 @@ def depth_at_most(text: str) -> int:
     return 2 * (brackets + len(columns) + 1)
 
 
+_BLOCK_SIGNS = frozenset(" \t-?:")
 _BLOCK_STARTS = pattern(r"[ \t]+|[-?:](?=[ \t])")
 
 
@@ -251,24 +257,6 @@ def _check_depth(events: Iterator[Any]) -> None:
                 raise _TooDeep
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-
-
-def _loader() -> Any:
-    """Return the safe loader in C, without its reading of dates."""
-    if not _LOADERS:
-        import yaml
-
-        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        dates = "tag:yaml.org,2002:timestamp"
-        resolvers = {
-            first: [(tag, pattern) for tag, pattern in rules if tag != dates]
-            for first, rules in base.yaml_implicit_resolvers.items()
-        }
-        _LOADERS.append(type("Loader", (base,), {"yaml_implicit_resolvers": resolvers}))
-    return _LOADERS[0]
-
-
-_LOADERS: list[Any] = []
 
 
 def _check_json(text: str, file: str, what: str) -> None:

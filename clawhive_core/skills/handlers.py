@@ -29,9 +29,9 @@ def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
     Each exported tool needs a function of its name that takes `input` and `ctx`. A skill that
     exports no tools needs none, and its `handlers.py` is not run.
     """
-    file = skill.folder / HANDLERS
     if not skill.exports.tools:
         return skill, list(lint_other_code(skill))
+    file = skill.folder / HANDLERS
     if skill.content != skill.folder or not is_file(file):
         return skill, [_no_file(skill, file)]
     try:

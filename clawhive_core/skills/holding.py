@@ -47,7 +47,8 @@ class Held:
         skills, old = with_external([self._winner(name).skill for name in self._winners])
         for skill in skills:
             index = self._winners[skill.id]
-            self.entries[index] = replace(self.entries[index], skill=skill)
+            if self.entries[index].skill is not skill:
+                self.entries[index] = replace(self.entries[index], skill=skill)
         self._users = importers(skills)
         broken = frozenset(entry.skill.id for entry in self._by_state("invalid"))
         for found in (old, check_contracts(skills, broken, today)):
@@ -70,11 +71,13 @@ class Held:
             exported = frozenset(
                 f"{entry.skill.id}.{name}"
                 for entry in self._by_state("loaded")
+                if entry.skill.exports.tools
                 for name in entry.skill.exports.names()
             )
             lacking = {
                 entry.skill.id: findings
                 for entry in self._by_state("loaded", "gated")
+                if entry.skill.requires.tools
                 if (findings := list(missing_tools(entry.skill, known, exported)))
             }
             for name, findings in lacking.items():

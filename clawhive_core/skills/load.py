@@ -22,11 +22,13 @@ from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
-from clawhive_core.skills.reading import ReadSkill, read_skill, weighed
+from clawhive_core.skills.reader import Reader
+from clawhive_core.skills.reading import ReadSkill, is_skill, weighed
 from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.search import empty_finding, search_path, skills_below
+from clawhive_core.skills.search import Root, empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
+from clawhive_core.skills.spot import Spot
 from clawhive_core.skills.switch import Switches
 from clawhive_core.skills.trust import SkillTrust, is_trusted
 
@@ -40,6 +42,7 @@ def load_skills(
     env: Mapping[str, str] | None = None,
     paths: Sequence[Path] = (),
     tools: KnownTools | None = None,
+    reader: Reader | None = None,
 ) -> SkillSet:
     """Return the set of skills; it never raises for what a skill's file says.
 
@@ -49,18 +52,19 @@ def load_skills(
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
         tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
+        reader: What reads their files; without it, each is read anew.
 
     Raises:
         UsageError: One of `paths` does not exist.
         StorageError: The list of skills that are off cannot be used.
     """
-    found = _Found(config, os.environ if env is None else env)
+    found = _Found(config, os.environ if env is None else env, reader or Reader())
     for path in paths:
         found.add_path(path)
     search = search_path(config, sources)
     found.findings.extend(search.findings)
     for root in search.roots:
-        found.add(root.places(), root.source)
+        found.add_root(root)
     held = found.held()
     if tools is not None:
         held.tools(tools)
@@ -70,7 +74,8 @@ def load_skills(
 class _Found:
     """The skills while they are collected."""
 
-    def __init__(self, config: Config, env: Mapping[str, str]) -> None:
+    def __init__(self, config: Config, env: Mapping[str, str], reader: Reader) -> None:
+        self._reader = reader
         self.findings: list[Finding] = []
         self._env = env
         self._phase: Phase = config.get("contracts.phase")
@@ -80,21 +85,39 @@ class _Found:
         self._winners: dict[str, int] = {}
         """The index of the entry that an id means."""
         self._seen: set[str] = set()
+        self._whole: set[str] = set()
+        """Real paths of folders whose skills were all added."""
+        self._real_folders: dict[str, str] = {}
 
     def add_path(self, path: Path) -> None:
-        places = skills_below(path)
-        if not places:
+        spots = skills_below(path, self._reader)
+        if not spots:
             self.findings.append(empty_finding(path))
-        self.add(places, _GIVEN)
+        if not is_skill(path):
+            self._whole.add(os.path.realpath(path))
+        self.add(spots, _GIVEN)
 
-    def add(self, places: Sequence[Path], source: str) -> None:
-        for place in places:
-            real = os.path.realpath(place)
+    def add_root(self, root: Root) -> None:
+        if os.path.realpath(root.folder) not in self._whole:
+            self.add(root.spots(self._reader), root.source)
+
+    def add(self, spots: Sequence[Spot], source: str) -> None:
+        for spot in spots:
+            real = self._real(spot)
             if real not in self._seen:
                 self._seen.add(real)
-                read = weighed(read_skill(place, source), self._phase)
-                self._entries.append(self._entry(read, place))
+                read = weighed(self._reader.read(spot, source), self._phase)
+                self._entries.append(self._entry(read, spot))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
+
+    def _real(self, spot: Spot) -> str:
+        """Return the real path; that of the folder around it is looked up once."""
+        around, name = os.path.split(spot.path)
+        if spot.is_link or not name:
+            return os.path.realpath(spot.path)
+        if around not in self._real_folders:
+            self._real_folders[around] = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
+        return self._real_folders[around] + name
 
     def held(self) -> Held:
         """Check imports against exports, and leave out what imports from what is left out."""
@@ -117,10 +140,11 @@ class _Found:
             self.findings.append(place.finding("CH0407", "warning", message, error.fix))
             return {}
 
-    def _entry(self, read: ReadSkill, place: Path) -> Entry:
-        skill = replace(read.skill, trusted=is_trusted(read.skill, self._trusted))
+    def _entry(self, read: ReadSkill, spot: Spot) -> Entry:
+        trusted = is_trusted(read.skill, self._trusted)
+        skill = replace(read.skill, trusted=True) if trusted else read.skill
         if skill.id in self._winners:
-            return self._shadowed(read, skill, place)
+            return self._shadowed(read, skill, spot)
         show = f"clawhive skills show {skill.id}"
         if skill.id in self._off:
             reason = f"switched off {self._off[skill.id]}"
@@ -128,7 +152,7 @@ class _Found:
             return Entry(skill, "disabled", reason, read.findings, step)
         if not read.is_valid:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
-        lacking = missing(skill.requires, self._env)
+        lacking = [] if skill.manifest is None else missing(skill.requires, self._env)
         if lacking:
             where = skill.requires.place or Place(shown_path(skill.file))
             message = f"`{skill.id}` is not loaded here: {'; '.join(lacking)}"
@@ -136,12 +160,12 @@ class _Found:
             return Entry(skill, "gated", "; ".join(lacking), (*read.findings, note), show)
         return Entry(skill, "loaded", findings=read.findings)
 
-    def _shadowed(self, read: ReadSkill, skill: Skill, place: Path) -> Entry:
+    def _shadowed(self, read: ReadSkill, skill: Skill, spot: Spot) -> Entry:
         winner = self._winner(skill.id).skill
         first = printable(shown_path(winner.file))
         reason = f"`{skill.id}` stands in {first} too, which comes first"
         here = Place(shown_path(skill.file), 1, 1)
-        if place.parent == winner.content.parent:
+        if Path(spot.path).parent == winner.content.parent:
             finding = here.finding("CH0401", "error", reason, "rename one of them")
         else:
             finding = here.finding("CH0402", "note", reason)

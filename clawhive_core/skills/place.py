@@ -60,12 +60,12 @@ class InvalidSkill(SkillError):
         self.finding = finding
 
 
-def is_file(path: Path) -> bool:
+def is_file(path: Path | str) -> bool:
     """Whether a path is a regular file; one that cannot be looked at is none."""
     return os.path.isfile(path)  # noqa: PTH113 - never raises, as Path.is_file does
 
 
-def is_folder(path: Path) -> bool:
+def is_folder(path: Path | str) -> bool:
     """Whether a path is a folder; one that cannot be looked at is none."""
     return os.path.isdir(path)  # noqa: PTH112 - never raises, as Path.is_dir does
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,12 +19,14 @@ from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
 from clawhive_core.skills.phase import Phase, in_phase
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder
+from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.spot import Spot, skill_files
 from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
 _MAX_DESCRIPTION = 1024
+_NO_VERSION = "0.0.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,10 @@ class ReadSkill:
 
 def is_skill(folder: Path) -> bool:
     """Whether a folder is a skill: it has a SKILL.md or a manifest."""
-    return any(is_file(folder / name) for name in (TEXT_FILE, *MANIFESTS))
+    return bool(skill_files(os.fspath(folder)))
 
 
-def read_skill(place: Path, source: str) -> ReadSkill:
+def read_skill(place: Path | Spot, source: str) -> ReadSkill:
     """Return the skill of a folder, or of a manifest alone; it never raises for what a file says.
 
     Args:
@@ -57,14 +61,18 @@ def read_skill(place: Path, source: str) -> ReadSkill:
 
 def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
     """Return what was read, with the weight that old forms have in a phase."""
+    if read.skill.phase == phase and not read.findings:
+        return read
     return ReadSkill(replace(read.skill, phase=phase), in_phase(read.findings, phase))
 
 
-def read_contract(place: Path, source: str) -> ReadSkill:
+def read_contract(place: Path | Spot, source: str) -> ReadSkill:
     """Return a skill as its text and its contract declare it, without a look at its handlers."""
-    if is_folder(place):
-        return _Folder(place, source).read()
-    skill = Skill(_slug(place.stem), "0.0.0", place.parent, source, manifest=place)
+    spot = place if isinstance(place, Spot) else Spot.of(place)
+    place = Path(spot.path)
+    if spot.files is not None:
+        return _Folder(place, spot.files, source).read()
+    skill = Skill(_slug(place.stem), _NO_VERSION, place.parent, source, manifest=place)
     return _with_manifest(skill, place, [])
 
 
@@ -85,16 +93,16 @@ def _with_manifest(skill: Skill, file: Path, findings: list[Finding]) -> ReadSki
 class _Folder:
     """A skill's folder while it is read."""
 
-    def __init__(self, folder: Path, source: str) -> None:
+    def __init__(self, folder: Path, files: Sequence[str], source: str) -> None:
         self._folder = folder
-        self._manifests = [folder / name for name in MANIFESTS if is_file(folder / name)]
-        file = folder / TEXT_FILE
-        self._text = read_skill_text(file) if is_file(file) else None
+        self._source = source
+        self._manifests = [folder / name for name in files if name != TEXT_FILE]
+        self._text = read_skill_text(folder / TEXT_FILE) if TEXT_FILE in files else None
         self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
-        self._skill = Skill(_slug(folder.name), "0.0.0", folder, source)
+        self._id = _slug(folder.name)
 
     def read(self) -> ReadSkill:
-        skill = self._skill if self._text is None else self._described(self._text)
+        skill = self._described(self._text) if self._text is not None else self._bare()
         inside = [] if self._text is None else self._inside(self._text)
         if len(self._manifests) + len(inside) > 1:
             self._two_places(inside)
@@ -107,14 +115,18 @@ class _Folder:
     def _described(self, text: SkillText) -> Skill:
         """Return the skill with what the standard's keys say."""
         self._check_name(text)
-        return replace(
-            self._skill,
+        return Skill(
             id=self._text_id(text),
             version=self._text_version(text),
+            folder=self._folder,
+            source=self._source,
             description=self._description(text),
             text_file=text.file,
             frontmatter=text.values,
         )
+
+    def _bare(self) -> Skill:
+        return Skill(self._id, _NO_VERSION, self._folder, self._source)
 
     def _check_name(self, text: SkillText) -> None:
         if text.document is None:
@@ -122,7 +134,7 @@ class _Folder:
         name = text.values.get("name")
         if not isinstance(name, str) or not name:
             message = "`name` is missing" if name is None else "`name` must be a text"
-            fix = f"write `name: {self._skill.id}`"
+            fix = f"write `name: {self._id}`"
             self._findings.append(text.place("name").finding("CH0201", "warning", message, fix))
         elif ID.fullmatch(name) is None:
             message = "`name` is no id, so the skill is called like its folder"
@@ -133,7 +145,7 @@ class _Folder:
 
     def _text_id(self, text: SkillText) -> str:
         name = text.values.get("name")
-        return name if isinstance(name, str) and ID.fullmatch(name) else self._skill.id
+        return name if isinstance(name, str) and ID.fullmatch(name) else self._id
 
     def _text_version(self, text: SkillText) -> str:
         metadata = text.values.get("metadata")
@@ -141,7 +153,7 @@ class _Folder:
         for version in (inside.get("version"), text.values.get("version")):
             if isinstance(version, str) and version:
                 return version
-        return self._skill.version
+        return _NO_VERSION
 
     def _description(self, text: SkillText) -> str:
         value = text.values.get("description")

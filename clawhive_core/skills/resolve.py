@@ -13,9 +13,10 @@ from clawhive_core.skills.cycles import shortest_cycles
 from clawhive_core.skills.deprecation import check_replacements, check_windows
 from clawhive_core.skills.old_ways import asked_data
 from clawhive_core.skills.run_types import unknown_run_types
-from clawhive_core.skills.skill import Import, Skill
+from clawhive_core.skills.skill import Exports, Import, Skill
 
 Skills = Mapping[str, Skill]
+_NOTHING = Exports()
 
 
 def check_contracts(
@@ -42,6 +43,7 @@ def check_contracts(
             *_same_names(skill),
         ]
         for skill in skills
+        if skill.manifest is not None or skill.imports or skill.exports != _NOTHING
     }
     for cycle in _cycles(known):
         for name in cycle:
@@ -53,7 +55,8 @@ def importers(skills: Sequence[Skill]) -> dict[str, list[str]]:
     """Return the ids of the skills that import from each."""
     users: dict[str, list[str]] = {}
     for skill in skills:
-        for name in dict.fromkeys(each.skill for each in skill.imports):
+        names = dict.fromkeys([each.skill for each in skill.imports]) if skill.imports else ()
+        for name in names:
             users.setdefault(name, []).append(skill.id)
     return users
 
@@ -159,6 +162,7 @@ def _cycles(known: Skills) -> list[tuple[str, ...]]:
     graph = {
         skill.id: [each.skill for each in skill.imports if each.skill in known]
         for skill in known.values()
+        if skill.imports
     }
     return shortest_cycles(graph)
 

@@ -14,9 +14,12 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.document import MAX_BYTES
 from clawhive_core.skills.place import Place, is_file, is_folder
+from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.reading import is_skill
 from clawhive_core.skills.shipped import SOURCE, shipped_folder
+from clawhive_core.skills.spot import Spot, skill_files
 
+_SKILLS = f"{os.sep}skills"
 _MANIFEST_ENDS = (".yaml", ".json")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "templates"})
 
@@ -29,11 +32,11 @@ class Root:
     source: str
     """`flag`, `config`, `project`, `user`, `plugin NAME` or `shipped`."""
 
-    def places(self) -> list[Path]:
+    def spots(self, reader: Reader) -> list[Spot]:
         """Return its skills, sorted; a folder that was named may be one itself."""
         if self.source in {"flag", "config"} and is_skill(self.folder):
-            return [self.folder]
-        return skills_in(self.folder)
+            return [Spot.of(self.folder)]
+        return skills_in(os.fspath(self.folder), reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +101,29 @@ def _once(roots: Sequence[Root]) -> Iterator[Root]:
         yield root
 
 
-def skills_in(folder: Path) -> list[Path]:
+def skills_in(folder: str, reader: Reader) -> list[Spot]:
     """Return the skills right below a folder, sorted: folders, and manifests alone."""
     try:
-        entries = sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
-    return [entry for entry in entries if _is_entry(entry)]
+    spots = [_spot(entry, reader) for entry in found if not entry.name.startswith(".")]
+    return [spot for spot in spots if spot is not None]
 
 
-def _is_entry(entry: Path) -> bool:
-    if entry.name.startswith("."):
-        return False
-    if entry.suffix in _MANIFEST_ENDS:
-        return is_file(entry) and entry.stem != "clawhive" and _is_manifest_alone(entry)
-    return is_skill(entry)
+def _spot(entry: os.DirEntry[str], reader: Reader) -> Spot | None:
+    """Return the skill that an entry of a folder is."""
+    known = reader.known(entry.path)
+    if known is not None:
+        return Spot(entry.path, known.files, entry.is_symlink())
+    if not entry.name.endswith(_MANIFEST_ENDS):
+        files = skill_files(entry.path)
+        return Spot(entry.path, files, entry.is_symlink()) if files else None
+    file = Path(entry.path)
+    if is_file(file) and file.stem != "clawhive" and _is_manifest_alone(file):
+        return Spot(entry.path, None, entry.is_symlink())
+    return None
 
 
 def _is_manifest_alone(file: Path) -> bool:
@@ -126,7 +137,7 @@ def _is_manifest_alone(file: Path) -> bool:
     return any(word in text for word in words)
 
 
-def skills_below(given: Path) -> list[Path]:
+def skills_below(given: Path, reader: Reader) -> list[Spot]:
     """Return the skills that a path of the command line means, sorted.
 
     Raises:
@@ -134,7 +145,7 @@ def skills_below(given: Path) -> list[Path]:
     """
     if is_file(given):
         alone = given.suffix in _MANIFEST_ENDS and given.stem != "clawhive"
-        return [given if alone else _with_name(given.parent)]
+        return [Spot.of(given if alone else _with_name(given.parent))]
     if not is_folder(given):
         raise UsageError(
             f"there is no {shown_path(given)}",
@@ -142,17 +153,21 @@ def skills_below(given: Path) -> list[Path]:
             fix="name a folder of skills",
         )
     if is_skill(given):
-        return [_with_name(given)]
-    found = set(skills_in(given))
-    for folder, folders, _ in os.walk(given):
-        here = Path(folder)
-        if here != given and is_skill(here):
-            found.add(here)
+        return [Spot.of(_with_name(given))]
+    top = os.fspath(given)
+    found = {spot.path: spot for spot in skills_in(top, reader)}
+    for folder, folders, _ in os.walk(top):
+        if folder != top and (files := reader.files(folder)):
+            found[folder] = Spot(folder, files)
             folders.clear()
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED and _is_visible(name))
-        if here.name == "skills":
-            found.update(skills_in(here))
-    return sorted(found)
+        if folder != top and folder.endswith(_SKILLS):
+            found.update({spot.path: spot for spot in skills_in(folder, reader)})
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _SKIPPED and _is_visible(name) and f"{folder}{os.sep}{name}" not in found
+        ]
+    return sorted(found.values(), key=lambda spot: spot.path.replace(os.sep, "\0"))
 
 
 def _with_name(folder: Path) -> Path:

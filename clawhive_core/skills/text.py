@@ -59,13 +59,14 @@ def read_skill_text(file: Path) -> SkillText:
         raw = read_text(file, "text")
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
-    odd = tuple(odd_characters(raw, shown_path(file)))
+    shown = shown_path(file)
+    odd = tuple(odd_characters(raw, shown))
     try:
-        parts = _split(raw.removeprefix(BOM), Place(shown_path(file)))
+        parts = _split_plain(raw) or _split(raw.removeprefix(BOM), Place(shown))
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding, *odd))
     try:
-        document, repaired = _parse(parts, shown_path(file))
+        document, repaired = _parse(parts, shown)
     except InvalidSkill as error:
         return SkillText(file, body=parts.body, findings=(error.finding, *odd))
     found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
@@ -76,6 +77,17 @@ def read_skill_text(file: Path) -> SkillText:
         return SkillText(file, body=parts.body, findings=tuple(found))
     values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
     return SkillText(file, values, parts.body, document, tuple(found))
+
+
+def _split_plain(text: str) -> _Parts | None:
+    """Return what `_split` does for a text like most are; None for every other."""
+    if not text.startswith("---\n") or "\x0c" in text:
+        return None
+    end = text.find("\n---\n", 3)
+    front = text[4 : end + 1]
+    if end < 0 or "---" in front or len(front.splitlines()) != front.count("\n"):
+        return None
+    return _Parts(front, text[end + 5 :], 1)
 
 
 def _split(text: str, place: Place) -> _Parts:

@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.execution import artifacts, own_values
+from clawhive_core.execution.sandbox_tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
+from clawhive_core.execution.skill_open import SKILL_OPEN
 from clawhive_core.hive.hive import Hive
-from clawhive_core.hive.known_tools import listed_tools
+from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.skills.holding import Held, hold_tools
 from clawhive_core.skills.place import Named, Place
@@ -223,3 +226,11 @@ def test_configured_tools_and_aliases_are_listed(place):
     listed = listed_tools(place.config(), open_plugins(place.config(), place.env))
     assert {"notes.count", "my.search"} <= listed.names
     assert "my.none" not in listed.names
+
+
+def test_the_names_of_the_cores_tools_are_those_that_it_brings():
+    metas = [tool.meta for tool in (*own_values.TOOLS, *artifacts.TOOLS)]
+    metas += [SKILL_OPEN, WRITE_FILES, EXEC, COLLECT_OUTPUTS]
+    assert sorted(CORE_TOOLS) == sorted(
+        name for meta in metas for name in (meta.name, *meta.aliases)
+    )

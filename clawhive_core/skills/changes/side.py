@@ -12,6 +12,7 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.changes.notice import Dated, undated
 from clawhive_core.skills.place import Place
+from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.reading import ReadSkill, is_skill, read_contract
 from clawhive_core.skills.search import skills_below
 
@@ -65,10 +66,10 @@ def side_of(path: Path, day: date, *, strays: bool = True) -> Side:
     """
     found: dict[str, ReadSkill] = {}
     named = strays or path.name == "skills"
-    for place in skills_below(path):
-        if not named and place.parent == path and place.is_file():
+    for spot in skills_below(path, Reader()):
+        if not named and spot.files is None and Path(spot.path).parent == path:
             continue
-        read = read_contract(place, "given")
+        read = read_contract(spot, "given")
         found.setdefault(read.skill.id, read)
     one = path.is_file() or is_skill(path)
     return Side(shown_path(path), path, tuple(found.values()), day, is_one=one)
