@@ -18,6 +18,9 @@ AUDIT = ["cryptography>=42"]
 ASTROLOGY = ["astronomy-engine>=2.1.19"]
 """MIT, pure Python, works offline: what the skill `zodiac` needs."""
 
+WATCH = ["watchfiles>=1.0"]
+"""MIT, with wheels: what tells `skills check --watch` of changes."""
+
 PLUGINS = ("anthropic", "cedar", "gemini", "local", "openai", "otel")
 
 
@@ -32,8 +35,9 @@ class CustomMetadataHook(MetadataHookInterface):
         metadata["optional-dependencies"] = {
             "astrology": ASTROLOGY,
             "audit": AUDIT,
+            "watch": WATCH,
             **extras,
-            "all": [*ASTROLOGY, *AUDIT, *every],
+            "all": [*ASTROLOGY, *AUDIT, *WATCH, *every],
         }
 
 
