@@ -21,6 +21,9 @@ ASTROLOGY = ["astronomy-engine>=2.1.19"]
 TYPES = ["datamodel-code-generator>=0.89"]
 """MIT: what `clawhive skills types` writes types with."""
 
+WATCH = ["watchfiles>=1.0"]
+"""MIT, with wheels: what tells `skills check --watch` of changes."""
+
 PLUGINS = ("anthropic", "cedar", "gemini", "local", "openai", "otel")
 
 
@@ -36,8 +39,9 @@ class CustomMetadataHook(MetadataHookInterface):
             "astrology": ASTROLOGY,
             "audit": AUDIT,
             "types": TYPES,
+            "watch": WATCH,
             **extras,
-            "all": [*ASTROLOGY, *AUDIT, *TYPES, *every],
+            "all": [*ASTROLOGY, *AUDIT, *TYPES, *WATCH, *every],
         }
 
 

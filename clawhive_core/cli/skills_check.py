@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The tools that skills may require, as `tools list --json` prints them.",
 )
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes.")
 @click.option("--no-cache", is_flag=True, help="Read every file, the unchanged ones too.")
 @click.pass_obj
 def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
@@ -59,12 +60,23 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     from clawhive_core.diagnostics.outputs import render
 
     render((), options["output"])  # an unknown form is refused before the work
+    if options["watch"]:
+        return _watch(settings, paths, options)
     report = _checked(settings, paths, options)
     fixed = _fix(settings, paths, options, report) if options["fix"] else None
     if fixed:
         report = _checked(settings, paths, options)
     if options["baseline"] or options["write_baseline"]:
         report = _with_baseline(report, options)
+    return _show(settings, options, report, fixed)
+
+
+def _show(
+    settings: Settings, options: dict[str, Any], report: SkillReport, fixed: int | None = None
+) -> int:
+    """Print a report, and return the exit code that it means."""
+    from clawhive_core.diagnostics.outputs import render
+
     strict = bool(options["strict"] or settings.strict)
     if options["as_json"] or options["output"] == "json":
         document = report.to_dict()
@@ -75,6 +87,28 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
         click.echo(render(report.findings, options["output"], strict=strict))
         _note_summary(report, fixed)
     return 0 if report.passes(strict=strict) else 1
+
+
+def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
+    from clawhive_core.cli.skills_watch import Watch, system_watcher
+    from clawhive_core.cli.tool_listing import read_tools
+    from clawhive_core.hive.found_skills import watched_skills
+
+    for name in ("fix", "write_baseline"):
+        if options[name]:
+            raise UsageError(
+                f"--watch only looks, so --{name.replace('_', '-')} cannot go with it",
+                place="--watch",
+                fix="leave one of them out",
+            )
+    tools = None if options["listing"] is None else read_tools(options["listing"])
+    skills = watched_skills(settings.config(), settings.plugins(), paths, tools)
+
+    def show(report: SkillReport) -> None:
+        known = _with_baseline(report, options) if options["baseline"] else report
+        _show(settings, options, known)
+
+    return Watch(skills, options["profile"], show).run(system_watcher())
 
 
 def load(

@@ -26,6 +26,21 @@ ERRORS: tuple[Explanation, ...] = (
         "Use `--format text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
     ),
     Explanation(
+        "watch_missing",
+        "Files cannot be watched without a further library",
+        "`--watch` is told of changes by the library `watchfiles`, which is not installed with "
+        "ClawHive itself. Nothing was checked.",
+        "Install it: `pip install 'clawhive[watch]'`; or check without `--watch`.",
+    ),
+    Explanation(
+        "watch_failed",
+        "The system cannot watch the folders",
+        "Linux watches each folder by itself and has a limit for each user; other systems may have "
+        "no way to watch the kind of file system at all.",
+        "Raise the limit, `sysctl fs.inotify.max_user_watches=524288`, or have the folders looked "
+        "at again and again: `WATCHFILES_FORCE_POLLING=1 clawhive skills check --watch`.",
+    ),
+    Explanation(
         "invalid_baseline",
         "The baseline cannot be used",
         "`--baseline` names a file of known findings, as `--write-baseline` writes it. The file is "

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Literal
 
 from clawhive_core.model.late import dataclass
+
+_first = itemgetter(0)
 
 Severity = Literal["error", "warning", "note"]
 
@@ -95,6 +99,11 @@ class Finding:
 
 def sort_key(finding: Finding) -> tuple[str, int, int, int, str, str, str]:
     """Return what findings are ordered by: file, place, severity, code, message, all the rest."""
+    rest = repr((finding.end_line, finding.end_column, finding.fix, finding.url))
+    return (*_short_key(finding), rest)
+
+
+def _short_key(finding: Finding) -> tuple[str, int, int, int, str, str]:
     return (
         finding.file or "",
         finding.line or 0,
@@ -102,13 +111,15 @@ def sort_key(finding: Finding) -> tuple[str, int, int, int, str, str, str]:
         SEVERITIES.index(finding.severity),
         finding.code,
         finding.message,
-        repr((finding.end_line, finding.end_column, finding.fix, finding.url)),
     )
 
 
 def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings in the order of their places; equal ones once."""
-    return sorted(dict.fromkeys(findings), key=sort_key)
+    keyed = sorted(((_short_key(each), each) for each in dict.fromkeys(findings)), key=_first)
+    if any(one[0] == other[0] for one, other in pairwise(keyed)):
+        return sorted((each for _, each in keyed), key=sort_key)
+    return [each for _, each in keyed]
 
 
 def count(findings: Iterable[Finding]) -> dict[str, int]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from clawhive_core.config.config import Config
 from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.skills.load import load_skills
+from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.load import FoundSkills
 from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.skill_set import SkillSet
+from clawhive_core.skills.watched import WatchedSkills
 
 
 def found_skills(
@@ -34,6 +36,22 @@ def found_skills(
         UsageError: One of `paths` does not exist.
         StorageError: The list of skills that are off cannot be used.
     """
-    sources = [each.value for each in plugins.contributions("clawhive_skill_sources")]
     known = listed_tools(config, plugins) if tools is None else tools
-    return load_skills(config, sources, paths=paths, tools=known, reader=reader)
+    found = FoundSkills(config, reader or Reader())
+    found.collect(paths, _sources(plugins))
+    return found.result(known)
+
+
+def watched_skills(
+    config: Config,
+    plugins: PluginManager,
+    paths: Sequence[Path] = (),
+    tools: KnownTools | None = None,
+) -> WatchedSkills:
+    """Return the same skills, to be checked again and again; see `found_skills`."""
+    known = listed_tools(config, plugins) if tools is None else tools
+    return WatchedSkills(config, _sources(plugins), paths, known)
+
+
+def _sources(plugins: PluginManager) -> list[SkillSource]:
+    return [each.value for each in plugins.contributions("clawhive_skill_sources")]

@@ -26,7 +26,7 @@ def packed(value: Any) -> Any:
     Raises:
         NoJson: It holds something that would not come back as it is.
     """
-    kind = cast("type[Any]", type(value))
+    kind = value.__class__
     if kind is str or kind is bool or value is None:
         return value
     if kind in _LARGEST and abs(value) < _LARGEST[kind]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.skills.document import with_severity
+from clawhive_core.skills.kept_checks import KeptChecks
 from clawhive_core.skills.old_ways import with_external
 from clawhive_core.skills.phase import Phase, in_phase
 from clawhive_core.skills.required import KnownTools, first_segments, missing_tools, taken_name
@@ -40,18 +41,23 @@ class Held:
         self._winners: dict[str, int] = {}
         for index, entry in enumerate(self.entries):
             self._winners.setdefault(entry.skill.id, index)
-        self._users = importers([self._winner(name).skill for name in self._winners])
+        self._users: Mapping[str, Sequence[str]] = {}
 
-    def contracts(self, today: date, phase: Phase) -> None:
-        """Hold imports against exports, on a day that removals are held against."""
+    def contracts(self, today: date, phase: Phase, kept: KeptChecks | None = None) -> None:
+        """Hold imports against exports, on a day that removals are held against.
+
+        Args:
+            today: The day.
+            phase: How much the old forms weigh.
+            kept: What was found in the same set before.
+        """
         skills, old = with_external([self._winner(name).skill for name in self._winners])
         for skill in skills:
             index = self._winners[skill.id]
             if self.entries[index].skill is not skill:
                 self.entries[index] = replace(self.entries[index], skill=skill)
-        self._users = importers(skills)
         broken = frozenset(entry.skill.id for entry in self._by_state("invalid"))
-        for found in (old, check_contracts(skills, broken, today)):
+        for found in (old, check_contracts(skills, broken, today, kept)):
             for name, findings in found.items():
                 add = self._gate if self._is_replaced(name) else self._add
                 add(name, self._told(name, in_phase(findings, phase)))
@@ -67,7 +73,7 @@ class Held:
             if entry.skill.id in taken and (clash := taken_name(entry.skill, taken)) is not None:
                 self._add(entry.skill.id, [clash])
                 self._spread([entry.skill.id])
-        while True:
+        while self._asks_beyond(known):
             exported = frozenset(
                 f"{entry.skill.id}.{name}"
                 for entry in self._by_state("loaded")
@@ -85,6 +91,14 @@ class Held:
             self._spread(lacking)
             if not known.complete or not lacking:
                 return
+
+    def _asks_beyond(self, known: KnownTools) -> bool:
+        """Whether a skill requires a tool that no provider has."""
+        return any(
+            name not in known.names
+            for entry in self._by_state("loaded", "gated")
+            for name in entry.skill.requires.tools
+        )
 
     def _winner(self, name: str) -> Entry:
         return self.entries[self._winners[name]]
@@ -130,6 +144,8 @@ class Held:
     def _spread(self, names: Iterable[str]) -> None:
         """Leave out what imports from a skill that is left out."""
         waiting = [name for name in names if self._winner(name).state not in _USABLE]
+        if waiting and not self._users:
+            self._users = importers([self._winner(name).skill for name in self._winners])
         while waiting:
             name = waiting.pop()
             for user in self._users.get(name, ()):

@@ -20,15 +20,16 @@ from clawhive_core.errors import StorageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
+from clawhive_core.skills.kept_checks import KeptChecks
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.reading import ReadSkill, is_skill, weighed
 from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.search import Root, empty_finding, search_path, skills_below
+from clawhive_core.skills.search import empty_finding, search_path, skills_below
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.spot import Spot
+from clawhive_core.skills.spot import Spot, skill_files
 from clawhive_core.skills.switch import Switches
 from clawhive_core.skills.trust import SkillTrust, is_trusted
 
@@ -42,7 +43,6 @@ def load_skills(
     env: Mapping[str, str] | None = None,
     paths: Sequence[Path] = (),
     tools: KnownTools | None = None,
-    reader: Reader | None = None,
 ) -> SkillSet:
     """Return the set of skills; it never raises for what a skill's file says.
 
@@ -52,32 +52,35 @@ def load_skills(
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
         tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
-        reader: What reads their files; without it, each is read anew.
 
     Raises:
         UsageError: One of `paths` does not exist.
         StorageError: The list of skills that are off cannot be used.
     """
-    found = _Found(config, os.environ if env is None else env, reader or Reader())
-    for path in paths:
-        found.add_path(path)
-    search = search_path(config, sources)
-    found.findings.extend(search.findings)
-    for root in search.roots:
-        found.add_root(root)
-    held = found.held()
-    if tools is not None:
-        held.tools(tools)
-    return found.result(held, only_given=bool(paths))
+    found = FoundSkills(config, Reader(), env)
+    found.collect(paths, sources)
+    return found.result(tools)
 
 
-class _Found:
-    """The skills while they are collected."""
+class FoundSkills:
+    """The skills while they are collected.
 
-    def __init__(self, config: Config, env: Mapping[str, str], reader: Reader) -> None:
+    Args:
+        config: See `load_skills`.
+        reader: What reads their files.
+        env: See `load_skills`.
+    """
+
+    def __init__(
+        self, config: Config, reader: Reader, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.spots: list[tuple[Spot, str]] = []
+        """Where each entry was found, and its real path."""
+        self._config = config
         self._reader = reader
+        self._only_given = False
         self.findings: list[Finding] = []
-        self._env = env
+        self._env = os.environ if env is None else env
         self._phase: Phase = config.get("contracts.phase")
         self._off = Switches(config).reasons()
         self._trusted = self._digests(SkillTrust(config.user_dir))
@@ -89,26 +92,58 @@ class _Found:
         """Real paths of folders whose skills were all added."""
         self._real_folders: dict[str, str] = {}
 
-    def add_path(self, path: Path) -> None:
+    def collect(self, paths: Sequence[Path], sources: Sequence[SkillSource]) -> None:
+        """Find and read the skills below paths, then those of the search path.
+
+        Raises:
+            UsageError: One of `paths` does not exist.
+        """
+        self._only_given = bool(paths)
+        for path in paths:
+            self._add_path(path)
+        search = search_path(self._config, sources)
+        self.findings.extend(search.findings)
+        for root in search.roots:
+            if os.path.realpath(root.folder) not in self._whole:
+                self._add(root.spots(self._reader), root.source)
+
+    def _add_path(self, path: Path) -> None:
         spots = skills_below(path, self._reader)
         if not spots:
             self.findings.append(empty_finding(path))
         if not is_skill(path):
             self._whole.add(os.path.realpath(path))
-        self.add(spots, _GIVEN)
+        self._add(spots, _GIVEN)
 
-    def add_root(self, root: Root) -> None:
-        if os.path.realpath(root.folder) not in self._whole:
-            self.add(root.spots(self._reader), root.source)
-
-    def add(self, spots: Sequence[Spot], source: str) -> None:
+    def _add(self, spots: Sequence[Spot], source: str) -> None:
         for spot in spots:
             real = self._real(spot)
             if real not in self._seen:
                 self._seen.add(real)
                 read = weighed(self._reader.read(spot, source), self._phase)
                 self._entries.append(self._entry(read, spot))
+                self.spots.append((spot, real))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
+
+    def read_again(self, index: int) -> bool:
+        """Read one skill again; answer whether that leaves all others as they were found.
+
+        Args:
+            index: Its place in `spots`.
+        """
+        spot, before = self.spots[index][0], self._entries[index].skill
+        if spot.files is not None and skill_files(spot.path) != spot.files:
+            return False
+        read = weighed(self._reader.read(spot, before.source), self._phase)
+        if (read.skill.id, read.skill.file) != (before.id, before.file):
+            return False
+        wins = self._winners[before.id] == index
+        if wins:
+            del self._winners[before.id]
+        self._entries[index] = self._entry(read, spot)
+        if wins:
+            self._winners[before.id] = index
+        return True
 
     def _real(self, spot: Spot) -> str:
         """Return the real path; that of the folder around it is looked up once."""
@@ -119,15 +154,19 @@ class _Found:
             self._real_folders[around] = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
         return self._real_folders[around] + name
 
-    def held(self) -> Held:
-        """Check imports against exports, and leave out what imports from what is left out."""
-        held = Held(self._entries)
-        held.contracts(datetime.now(UTC).date(), self._phase)
-        return held
+    def result(self, tools: KnownTools | None, kept: KeptChecks | None = None) -> SkillSet:
+        """Hold the skills against each other and against tools; return the set, findings sorted.
 
-    def result(self, held: Held, *, only_given: bool) -> SkillSet:
-        """Return the set, its findings sorted."""
-        entries = [each for each in held.entries if not only_given or each.skill.source == _GIVEN]
+        Args:
+            tools: See `load_skills`.
+            kept: What was found in the same set before.
+        """
+        held = Held(self._entries)
+        held.contracts(datetime.now(UTC).date(), self._phase, kept)
+        if tools is not None:
+            held.tools(tools)
+        every = not self._only_given
+        entries = [each for each in held.entries if every or each.skill.source == _GIVEN]
         findings = [finding for entry in entries for finding in entry.findings]
         return SkillSet(tuple(entries), tuple(sorted_findings([*self.findings, *findings])))
 

@@ -35,17 +35,40 @@ class Mended:
     """Why the file was left alone."""
 
 
-def mendable(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings with the edits that mend them; a file that cannot be read has none."""
+KnownEdits = dict[str, tuple[list[Finding], list[Finding]]]
+"""The findings of files, and the same with their edits."""
+
+
+def mendable(findings: Sequence[Finding], known: KnownEdits | None = None) -> list[Finding]:
+    """Return findings with the edits that mend them; a file that cannot be read has none.
+
+    Args:
+        findings: What was found.
+        known: What was answered for files before; used where the findings are the same objects,
+            which those of a file that was read again are not, and brought up to date.
+    """
     done: list[Finding] = []
     for file, group in _by_file(findings):
         some = list(group)
-        wanted = file is not None and any(each.code in MENDED for each in some)
-        data = _read(Path(file)) if wanted and file is not None else None
-        text = None if data is None else _decoded(data)
-        source = None if text is None else Source(text)
-        done += some if source is None else [with_edits(each, source) for each in some]
+        if file is None or all(each.code not in MENDED for each in some):
+            done += some
+            continue
+        kept = None if known is None else known.get(file)
+        if kept is None or list(map(id, kept[0])) != list(map(id, some)):
+            kept = some, _with_edits(file, some)
+        if known is not None:
+            known[file] = kept
+        done += kept[1]
     return done
+
+
+def _with_edits(file: str, findings: list[Finding]) -> list[Finding]:
+    data = _read(Path(file))
+    text = None if data is None else _decoded(data)
+    if text is None:
+        return findings
+    source = Source(text)
+    return [with_edits(each, source) for each in findings]
 
 
 def mend(skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]) -> list[Mended]:

@@ -21,6 +21,8 @@ def with_external(skills: Sequence[Skill]) -> tuple[list[Skill], dict[str, list[
     Args:
         skills: The set; each id stands once.
     """
+    if not any(skill.external_tools for skill in skills):
+        return list(skills), {}
     owners: dict[str, list[Skill]] = {}
     for skill in skills:
         for name in skill.exports.names():

@@ -10,7 +10,7 @@ from typing import Any
 from clawhive_core.diagnostics.baseline import Baseline
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.mending import mendable
+from clawhive_core.skills.mending import KnownEdits, mendable
 from clawhive_core.skills.profiles import Profile, at_profile
 from clawhive_core.skills.skill_set import SkillSet
 
@@ -27,11 +27,22 @@ class SkillReport:
     """How many findings a baseline keeps back, None without one."""
 
     @classmethod
-    def of(cls, check: Callable[[], SkillSet], profile: Profile = "lenient") -> SkillReport:
-        """Return the report of a check that is made now."""
+    def of(
+        cls,
+        check: Callable[[], SkillSet],
+        profile: Profile = "lenient",
+        known: KnownEdits | None = None,
+    ) -> SkillReport:
+        """Return the report of a check that is made now.
+
+        Args:
+            check: Makes it.
+            profile: How its findings weigh.
+            known: The edits of findings that the same check made before.
+        """
         begin = perf_counter()
         skills = check()
-        found = mendable(sorted_findings(at_profile(skills, profile)))
+        found = mendable(sorted_findings(at_profile(skills, profile)), known)
         return cls(skills, perf_counter() - begin, found)
 
     @property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date
 from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.contract import api_version
-from clawhive_core.skills.cycles import shortest_cycles
 from clawhive_core.skills.deprecation import check_replacements, check_windows
+from clawhive_core.skills.kept_checks import KeptChecks
 from clawhive_core.skills.old_ways import asked_data
 from clawhive_core.skills.run_types import unknown_run_types
 from clawhive_core.skills.skill import Exports, Import, Skill
@@ -20,7 +21,7 @@ _NOTHING = Exports()
 
 
 def check_contracts(
-    skills: Sequence[Skill], broken: frozenset[str], today: date
+    skills: Sequence[Skill], broken: AbstractSet[str], today: date, kept: KeptChecks | None = None
 ) -> dict[str, list[Finding]]:
     """Return what is wrong with the contracts of a set, by the id of the skill that is to change.
 
@@ -31,24 +32,32 @@ def check_contracts(
         skills: The set; each id stands once.
         broken: Skills of it whose files cannot be read whole: what they export is not known.
         today: The date that removals are held against.
+        kept: What was found before; what would be the same is not looked for again.
     """
     known = {skill.id: skill for skill in skills}
+    kept = kept or KeptChecks()
+    kept.begin(known, broken, today)
     found = {
-        skill.id: [
-            *_of_skill(skill, known, broken, today),
-            *check_windows(skill, today),
-            *check_replacements(skill, known),
-            *unknown_run_types(skill, known),
-            *asked_data(skill, known),
-            *_same_names(skill),
-        ]
+        skill.id: kept.found(skill, _check)
         for skill in skills
         if skill.manifest is not None or skill.imports or skill.exports != _NOTHING
     }
-    for cycle in _cycles(known):
+    for cycle in kept.cycles():
         for name in cycle:
-            found[name].append(_cycle_finding(cycle, name, known))
+            found[name] = [*found[name], _cycle_finding(cycle, name, known)]
     return {name: findings for name, findings in found.items() if findings}
+
+
+def _check(skill: Skill, known: Skills, broken: AbstractSet[str], today: date) -> list[Finding]:
+    """Return what one skill says of the others, and of itself in their sight."""
+    return [
+        *_of_skill(skill, known, broken, today),
+        *check_windows(skill, today),
+        *check_replacements(skill, known),
+        *unknown_run_types(skill, known),
+        *asked_data(skill, known),
+        *_same_names(skill),
+    ]
 
 
 def importers(skills: Sequence[Skill]) -> dict[str, list[str]]:
@@ -62,7 +71,7 @@ def importers(skills: Sequence[Skill]) -> dict[str, list[str]]:
 
 
 def _of_skill(
-    skill: Skill, known: Skills, broken: frozenset[str], today: date
+    skill: Skill, known: Skills, broken: AbstractSet[str], today: date
 ) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
     for each in skill.imports:
@@ -156,15 +165,6 @@ def _version(each: Import, provider: Skill) -> Iterator[Finding]:
         )
         fix = f'try it, then write `min_version: "{there[0]}.0"`'
         yield each.version_place.finding("CH0604", "warning", message, fix)
-
-
-def _cycles(known: Skills) -> list[tuple[str, ...]]:
-    graph = {
-        skill.id: [each.skill for each in skill.imports if each.skill in known]
-        for skill in known.values()
-        if skill.imports
-    }
-    return shortest_cycles(graph)
 
 
 def _cycle_finding(cycle: tuple[str, ...], name: str, known: Skills) -> Finding:

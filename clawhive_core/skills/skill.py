@@ -128,7 +128,7 @@ class Exports:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools."""
-        return tuple(tool.name for tool in self.tools)
+        return tuple([tool.name for tool in self.tools])
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def test_the_two_timeouts_stay_apart():
     ("typed", "meant"),
     [
         ("tool_not_enable", "tool_not_enabled"),
-        ("ch0981", "CH0901"),
+        ("cho901", "CH0901"),
         ("ratelimited", "rate_limited"),
     ],
 )
