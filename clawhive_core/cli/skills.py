@@ -1,4 +1,4 @@
-"""`clawhive skills`: list, show, check, make skills, switch and trust them."""
+"""`clawhive skills`: list, show, check, lock, make skills, switch and trust them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from clawhive_core.cli.output import note, print_json, style, table
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
+from clawhive_core.cli.skills_lock import command as lock
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
@@ -32,6 +33,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
 
 
 command.add_command(check)
+command.add_command(lock)
 
 
 @command.command("list", epilog="Example: clawhive skills list --json")

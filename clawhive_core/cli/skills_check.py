@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     """Check the skills below each PATH, or all that are found, and hold their contracts together.
 
-    Required tools are looked up in the manifests of the installed plugins, or in FILE. Exits with
-    1 where there is an error.
+    Required tools are looked up in the manifests of the installed plugins and in clawhive.lock, or
+    in FILE. Exits with 1 where there is an error.
     """
     from clawhive_core.diagnostics.outputs import render
 
@@ -72,19 +72,27 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     return 0 if report.passes(strict=strict) else 1
 
 
-def load(settings: Settings, paths: Sequence[Path] = (), listing: Path | None = None) -> SkillSet:
+def load(settings: Settings) -> SkillSet:
     """Return the skills as every start finds them, held against the tools that are listed."""
-    from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import found_skills
 
-    tools = None if listing is None else read_tools(listing)
-    return found_skills(settings.config(), settings.plugins(), paths, tools)
+    return found_skills(settings.config(), settings.plugins())
+
+
+def _found(settings: Settings, paths: Sequence[Path], listing: Path | None) -> SkillSet:
+    """Return the skills; what plugins that are not installed here offer is known from the lock."""
+    from clawhive_core.cli.tool_listing import read_tools
+    from clawhive_core.hive.found_skills import found_skills, tools_by_lock
+
+    config, plugins = settings.config(), settings.plugins()
+    tools = tools_by_lock(config, plugins) if listing is None else read_tools(listing)
+    return found_skills(config, plugins, paths, tools)
 
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
     from clawhive_core.skills.report import SkillReport
 
-    return SkillReport.of(lambda: load(settings, paths, options["listing"]), options["profile"])
+    return SkillReport.of(lambda: _found(settings, paths, options["listing"]), options["profile"])
 
 
 def _fix(

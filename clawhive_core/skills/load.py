@@ -20,6 +20,8 @@ from clawhive_core.errors import StorageError
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
+from clawhive_core.skills.locking.locker import GIVEN
+from clawhive_core.skills.locking.project_lock import ProjectLock
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.reading import ReadSkill, read_skill, weighed
@@ -29,8 +31,6 @@ from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
 from clawhive_core.skills.switch import Switches
 from clawhive_core.skills.trust import SkillTrust, is_trusted
-
-_GIVEN = "given"
 
 
 def load_skills(
@@ -48,7 +48,8 @@ def load_skills(
         sources: Further places, from plugins.
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
-        tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
+        tools: What `requires.tools` is held against; without it, `hold_tools` does so later, and
+            files that only the lock has a digest of are not read.
 
     Raises:
         UsageError: One of `paths` does not exist.
@@ -61,10 +62,7 @@ def load_skills(
     found.findings.extend(search.findings)
     for root in search.roots:
         found.add(root.places(), root.source)
-    held = found.held()
-    if tools is not None:
-        held.tools(tools)
-    return found.result(held, only_given=bool(paths))
+    return found.result(found.held(tools))
 
 
 class _Found:
@@ -79,32 +77,62 @@ class _Found:
         self._entries: list[Entry] = []
         self._winners: dict[str, int] = {}
         """The index of the entry that an id means."""
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}
+        """The index of the entry of each real path."""
+        self._homes: dict[int, str] = {}
+        """Which part of the search path leads to an entry that was given by its path."""
+        self._given = False
+        self._config = config
 
     def add_path(self, path: Path) -> None:
+        self._given = True
         places = skills_below(path)
         if not places:
             self.findings.append(empty_finding(path))
-        self.add(places, _GIVEN)
+        self.add(places, GIVEN)
 
     def add(self, places: Sequence[Path], source: str) -> None:
         for place in places:
             real = os.path.realpath(place)
-            if real not in self._seen:
-                self._seen.add(real)
+            if real in self._seen:
+                if source != GIVEN:
+                    self._homes.setdefault(self._seen[real], source)
+            else:
+                self._seen[real] = len(self._entries)
                 read = weighed(read_skill(place, source), self._phase)
                 self._entries.append(self._entry(read, place))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
 
-    def held(self) -> Held:
-        """Check imports against exports, and leave out what imports from what is left out."""
-        held = Held(self._entries)
-        held.contracts(datetime.now(UTC).date(), self._phase)
+    def held(self, tools: KnownTools | None) -> Held:
+        """Hold skills against each other, the lock and the catalog; leave out what does not fit."""
+        held, today = Held(self._entries), datetime.now(UTC).date()
+        project = ProjectLock.open(self._config.root)
+        held.change(project.dated(held.skills().values(), today))
+        held.contracts(today, self._phase)
+        if project.problem is not None:
+            self.findings.append(project.problem)
+        if project.lock is not None:
+            skills = self._located(held.skills())
+            found = project.differences(skills, held.unread, today, tools)
+            held.tell(found.by_skill())
+            self.findings += [] if self._given else found.gone(project.file)
+        if tools is not None:
+            held.tools(tools, project.tools)
         return held
 
-    def result(self, held: Held, *, only_given: bool) -> SkillSet:
-        """Return the set, its findings sorted."""
-        entries = [each for each in held.entries if not only_given or each.skill.source == _GIVEN]
+    def _located(self, skills: dict[str, Skill]) -> dict[str, Skill]:
+        """Return skills with the part of the search path that each start finds them by."""
+        homes = {name: self._homes.get(self._winners[name]) for name in skills}
+        moved = {
+            name: replace(skills[name], source=home)
+            for name, home in homes.items()
+            if home is not None
+        }
+        return {**skills, **moved}
+
+    def result(self, held: Held) -> SkillSet:
+        """Return the set, its findings sorted; where paths are given, only what lies there."""
+        entries = [each for each in held.entries if not self._given or each.skill.source == GIVEN]
         findings = [finding for entry in entries for finding in entry.findings]
         return SkillSet(tuple(entries), tuple(sorted_findings([*self.findings, *findings])))
 

@@ -10,7 +10,7 @@ from clawhive_core.cli.schema import schema_names
 NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
     *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
-    *("check", "skill", "skills", "skills-new"),
+    *("check", "skill", "skills", "skills-lock", "skills-new"),
     *("subscriptions", "tool", "tool-result", "tools", "trust"),
     *("grants", "policy", "policy-cases", "policy-explain", "policy-test"),
     *("audit-key", "audit-prune", "audit-query", "audit-rebuild"),
@@ -108,6 +108,8 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
         (("skills", "show", "code"), "skill"),
         (("skills", "check"), "check"),
         (("skills", "new", "hello"), "skills-new"),
+        (("skills", "lock"), "skills-lock"),
+        (("skills", "lock", "--frozen"), "skills-lock"),
         (("skills", "show", "none"), "error"),
         (("subscriptions", "list"), "subscriptions"),
         (("subscriptions", "add", "nothing"), "error"),
