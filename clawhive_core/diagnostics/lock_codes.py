@@ -14,7 +14,7 @@ LOCK_FINDINGS: tuple[Explanation, ...] = (
         "The lock lacks a skill, or has one too many",
         "A skill came or went since `clawhive.lock` was written, or there is no lock where "
         "`--frozen` wants one. What is not locked is not held against anything.",
-        "clawhive skills lock",
+        "Write it: clawhive skills lock.",
     ),
     Explanation(
         "CH0805",
@@ -115,6 +115,6 @@ LOCK_FINDINGS: tuple[Explanation, ...] = (
         "CH0823",
         "The lock is not as it would be written",
         "It says the same in other bytes.",
-        "clawhive skills lock",
+        "Write it: clawhive skills lock.",
     ),
 )

@@ -7,6 +7,7 @@ merges branches that locked different skills.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +19,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import SkillError, StorageError
-from clawhive_core.model.canonical import digest
+from clawhive_core.model.canonical import canonical_texts, digest
 from clawhive_core.skills.locking.locked import Lock, LockedSkill
 from clawhive_core.skills.place import Place, is_file
 
@@ -109,12 +110,12 @@ class LockFile:
 
     def _document(self, data: bytes) -> Mapping[str, Any]:
         try:
-            text = data.decode("utf-8")
-            if (mark := _CONFLICT.search(text)) is not None:
-                line = text.count("\n", 0, mark.start()) + 1
-                raise self._invalid("CH0811", "has git's conflict marks", line=line)
-            document: Any = json.loads(text)
+            document: Any = json.loads(data.decode("utf-8"))
         except json.JSONDecodeError as error:
+            if (mark := _CONFLICT.search(error.doc)) is not None:
+                line = error.doc.count("\n", 0, mark.start()) + 1
+                why = "has git's conflict marks"
+                raise self._invalid("CH0811", why, line=line) from None
             raise self._invalid("CH0812", f"is no JSON: {error.msg}", line=error.lineno) from None
         except (ValueError, RecursionError) as error:
             raise self._invalid("CH0812", f"is no JSON: {error}") from None
@@ -156,7 +157,7 @@ class LockFile:
             if skill.id <= before:
                 why = f"has `{skill.id}` twice, or not in its order"
                 raise self._invalid("CH0812", why, line=self.place(skill.id).line)
-            if digest(given) != stated:
+            if _digest(given) != stated:
                 raise self._edited(f"`{skill.id}`", f'"id": {json.dumps(skill.id)}')
             before = skill.id
             yield skill
@@ -193,8 +194,13 @@ def written(lock: Lock) -> bytes:
 
 def _written(skill: LockedSkill) -> str:
     row = skill.to_dict()
-    row["digest"] = digest(row)
+    row["digest"] = _digest(row)
     return "    {\n" + ",\n".join(_lines(row.items())) + "\n    }"
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    """Return the digest of a row, which holds no number."""
+    return hashlib.sha256(canonical_texts(row)).hexdigest()
 
 
 def _lines(items: Iterable[tuple[str, Any]]) -> Iterator[str]:
