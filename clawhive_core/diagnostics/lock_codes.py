@@ -114,7 +114,8 @@ LOCK_FINDINGS: tuple[Explanation, ...] = (
     Explanation(
         "CH0823",
         "The lock is not as it would be written",
-        "It says the same in other bytes.",
+        "It says the same in other bytes, such as after an editor changed its form. Skills are "
+        "held against it all the same; `--frozen` wants the bytes too.",
         "Write it: clawhive skills lock.",
     ),
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,3 +130,26 @@ def test_a_kill_leaves_the_old_lock_or_the_new_one(skills):
     assert (done.returncode, lock_file(skills).read_bytes()) == (-signal.SIGKILL, old)
     assert skills("skills", "lock").code == 0
     assert lock_file(skills).read_bytes() != old
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_git_merges_branches_that_locked_different_skills(skills):
+    def git(*words):
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *words], cwd=skills.root, check=True, capture_output=True)
+
+    skills("skills", "lock")
+    git("init", "-q", "-b", "one")
+    git("add", ".")
+    git("commit", "-qm", "base")
+    git("branch", "two")
+    for branch, name in (("one", "aaa"), ("two", "zzz")):
+        git("checkout", "-q", branch)
+        write(skills, name, STARS)
+        skills("skills", "lock")
+        git("add", ".")
+        git("commit", "-qm", name)
+    git("merge", "-q", "--no-edit", "one")
+    assert skills("skills", "check").code == 0
+    done = skills("skills", "lock", "--frozen")
+    assert (done.code, "4 skills" in done.err) == (0, True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.canonical import preview
 from clawhive_core.model.tools import Level, Risk
 from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile
 from clawhive_core.skills.locking.locked import Lock, LockedSkill
@@ -26,6 +27,7 @@ _WORDS = {
     "imports": "imported tools",
     "tools": "required tools",
 }
+_TEXTS = ("title", "description", "$comment")
 ACCEPT = f"look at it, then accept it: {RELOCK}"
 
 
@@ -55,8 +57,24 @@ class Differences:
                 found[name] = [_start(skill).finding("CH0804", "note", message, RELOCK)]
             else:
                 kept = promises.of(before, now)
-                found[name] = [*_changes(skill, before, now), *kept]
+                texts = self._texts_of_schemas(skill, before, now)
+                found[name] = [*_changes(skill, before, now), *texts, *kept]
         return found
+
+    def _texts_of_schemas(
+        self, skill: Skill, before: LockedSkill, now: LockedSkill
+    ) -> Iterator[Finding]:
+        """Yield which tools' schemas tell a model what they did not when they were locked."""
+        for tool in skill.exports.tools:
+            old, new = before.exports.get(tool.name), now.exports[tool.name]
+            if old is None or (old.input, old.output) == (new.input, new.output):
+                continue
+            known = {*_told(self.old, old.input), *_told(self.old, old.output)}
+            told = {*_told(self.new, new.input), *_told(self.new, new.output)} - known
+            if told:
+                message = f"a schema of `{skill.id}.{tool.name}` has a text that was not locked"
+                message = f"{message}: {preview(min(told))}"
+                yield tool.place.finding("CH0806", "warning", message, ACCEPT)
 
     def gone(self, file: LockFile) -> Iterator[Finding]:
         """Yield what is locked and has no place in the lock any more, at its place in the file."""
@@ -64,6 +82,19 @@ class Differences:
             why = "nothing of the project imports it" if name in self.skills else "it is gone"
             message = f"`{name}` is locked, and {why}"
             yield file.place(name).finding("CH0804", "note", message, RELOCK)
+
+
+def _told(lock: Lock, schema: str) -> Iterator[str]:
+    """Yield the titles and descriptions in a schema."""
+    waiting: list[Any] = [lock.schemas[schema]] if schema else []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            entries = cast("dict[str, Any]", value)
+            yield from (entries[key] for key in _TEXTS if isinstance(entries.get(key), str))
+            waiting += entries.values()
+        elif isinstance(value, list):
+            waiting += cast("list[Any]", value)
 
 
 def _changes(skill: Skill, before: LockedSkill, now: LockedSkill) -> Iterator[Finding]:
