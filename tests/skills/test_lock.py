@@ -191,10 +191,12 @@ def test_what_cannot_be_told_is_a_warning_to_the_importer_and_a_note_to_the_expo
 
 
 def test_equal_digests_are_not_compared(two, monkeypatch):
-    monkeypatch.setattr(promises, "_COMPARE", {})
+    compared = []
+    monkeypatch.setattr(promises, "compared", lambda *pair: compared.append(pair))
     assert found(two) == {}
     write_stars(two, description="Another.")
     assert "CH0806" in found(two)
+    assert compared == []
 
 
 def test_numbers_and_truth_are_not_taken_for_each_other(place):

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.skills.locking.differences import Differences
 from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile
 from clawhive_core.skills.locking.locked import Lock
 from clawhive_core.skills.locking.locker import Locker, dated
 from clawhive_core.skills.required import KnownTools, Locked
 from clawhive_core.skills.skill import Skill
+
+if TYPE_CHECKING:
+    from clawhive_core.skills.locking.differences import Differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +67,7 @@ class ProjectLock:
             today: The day that removals are held against.
             tools: What there is to require; without it no file is read for its digest.
         """
+        from clawhive_core.skills.locking.differences import Differences
+
         locker = Locker(self.file.root, self.old, tools, contents=tools is not None)
         return Differences(self.old, locker.lock(skills), skills, today, unread)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.canonical import preview
-from clawhive_core.skills.compatibility import Compatibility, compare_inputs, compare_outputs
+from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.contract import api_version
 from clawhive_core.skills.deprecation import WINDOW
 from clawhive_core.skills.locking.lock_file import RELOCK
@@ -19,11 +19,10 @@ from clawhive_core.skills.locking.locked import Lock, LockedImport, LockedSkill,
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.skill import ExportedTool, Skill
 
+if TYPE_CHECKING:
+    from clawhive_core.skills.compatibility import Compatibility
+
 Side = Literal["input", "output"]
-_COMPARE: Mapping[Side, Callable[[Any, Any], Compatibility]] = {
-    "input": compare_inputs,
-    "output": compare_outputs,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Promises:
     skills: Mapping[str, Skill]
     today: date
     _compared: dict[tuple[Side, str, str], Compatibility] = field(
-        default_factory=dict[tuple[Side, str, str], Compatibility]
+        default_factory=dict[tuple[Side, str, str], "Compatibility"]
     )
 
     def of(self, before: LockedSkill, now: LockedSkill) -> Iterator[Finding]:
@@ -167,9 +166,15 @@ class Promises:
     def _compare(self, side: Side, old: str, new: str) -> Compatibility:
         key = (side, old, new)
         if key not in self._compared:
-            pair = (self.old.schemas[old], self.new.schemas[new])
-            self._compared[key] = _COMPARE[side](*pair)
+            self._compared[key] = compared(side, self.old.schemas[old], self.new.schemas[new])
         return self._compared[key]
+
+
+def compared(side: Side, old: JsonSchema, new: JsonSchema) -> Compatibility:
+    """Return whether a schema may take the place of another on its side of a call."""
+    from clawhive_core.skills.compatibility import compare_inputs, compare_outputs
+
+    return compare_inputs(old, new) if side == "input" else compare_outputs(old, new)
 
 
 def _sides(
