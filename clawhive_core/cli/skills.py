@@ -1,4 +1,4 @@
-"""`clawhive skills`: list, show, check, make skills, switch and trust them."""
+"""`clawhive skills`: list, show, check, lock, make skills, switch and trust them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
 from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
+from clawhive_core.cli.skills_lock import command as lock
 from clawhive_core.cli.skills_types import command as types
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
@@ -34,7 +35,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
 
 
-for each in (check, diff, graph, why, types):
+for each in (check, diff, graph, lock, types, why):
     command.add_command(each)
 
 

@@ -16,8 +16,8 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.reader import Reader
     from clawhive_core.skills.report import SkillReport
+    from clawhive_core.skills.required import KnownTools
     from clawhive_core.skills.skill_set import SkillSet
 
 
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     """Check the skills below each PATH, or all that are found, and hold their contracts together.
 
-    Required tools are looked up in the manifests of the installed plugins, or in FILE. Exits with
-    1 where there is an error.
+    Required tools are looked up in the manifests of the installed plugins and in clawhive.lock, or
+    in FILE. Exits with 1 where there is an error.
     """
     from clawhive_core.diagnostics.outputs import render
 
@@ -91,7 +91,6 @@ def _show(
 
 def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
     from clawhive_core.cli.skills_watch import Watch, system_watcher
-    from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import watched_skills
 
     for name in ("fix", "write_baseline"):
@@ -101,7 +100,7 @@ def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -
                 place="--watch",
                 fix="leave one of them out",
             )
-    tools = None if options["listing"] is None else read_tools(options["listing"])
+    tools = _tools(settings, options)
     skills = watched_skills(settings.config(), settings.plugins(), paths, tools)
 
     def show(report: SkillReport) -> None:
@@ -111,26 +110,31 @@ def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -
     return Watch(skills, options["profile"], show).run(system_watcher())
 
 
-def load(
-    settings: Settings,
-    paths: Sequence[Path] = (),
-    listing: Path | None = None,
-    reader: Reader | None = None,
-) -> SkillSet:
+def load(settings: Settings) -> SkillSet:
     """Return the skills as every start finds them, held against the tools that are listed."""
-    from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import found_skills
 
-    tools = None if listing is None else read_tools(listing)
-    return found_skills(settings.config(), settings.plugins(), paths, tools, reader)
+    return found_skills(settings.config(), settings.plugins())
+
+
+def _tools(settings: Settings, options: dict[str, Any]) -> KnownTools:
+    """Return what may be required; the lock knows what plugins that are not here offer."""
+    from clawhive_core.cli.tool_listing import read_tools
+    from clawhive_core.hive.found_skills import tools_by_lock
+
+    if options["listing"] is not None:
+        return read_tools(options["listing"])
+    return tools_by_lock(settings.config(), settings.plugins())
 
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
+    from clawhive_core.hive.found_skills import found_skills
     from clawhive_core.skills.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
 
     cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
-    check = partial(load, settings, paths, options["listing"], cache)
+    config, plugins, tools = settings.config(), settings.plugins(), _tools(settings, options)
+    check = partial(found_skills, config, plugins, paths, tools, cache)
     with _uncollected():
         report = SkillReport.of(check, options["profile"])
     if cache is not None:

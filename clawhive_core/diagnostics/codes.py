@@ -17,6 +17,7 @@ def registry() -> Mapping[str, Explanation]:
     from clawhive_core.diagnostics.error_codes import ERRORS
     from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
     from clawhive_core.diagnostics.finding_codes import FINDINGS
+    from clawhive_core.diagnostics.lock_codes import LOCK_FINDINGS
     from clawhive_core.diagnostics.model_codes import MODEL_ERRORS
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
@@ -35,6 +36,7 @@ def registry() -> Mapping[str, Explanation]:
         *EXPORT_FINDINGS,
         *CONTRACT_FINDINGS,
         *DIFF_FINDINGS,
+        *LOCK_FINDINGS,
     )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 

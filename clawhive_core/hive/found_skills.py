@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clawhive_core.config.config import Config
@@ -10,6 +11,7 @@ from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.load import FoundSkills
+from clawhive_core.skills.locking.relock import Relock
 from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.skill_set import SkillSet
@@ -55,3 +57,18 @@ def watched_skills(
 
 def _sources(plugins: PluginManager) -> list[SkillSource]:
     return [each.value for each in plugins.contributions("clawhive_skill_sources")]
+
+
+def tools_by_lock(config: Config, plugins: PluginManager) -> KnownTools:
+    """Return the tools that manifests list; those of plugins that are not here, the lock knows."""
+    return replace(listed_tools(config, plugins), by_lock=True)
+
+
+def relocked(config: Config, plugins: PluginManager) -> Relock:
+    """Return the lock that the project's skills would have now; nothing is written.
+
+    Raises:
+        StorageError: The list of skills that are off cannot be used.
+    """
+    known = tools_by_lock(config, plugins)
+    return Relock.of(found_skills(config, plugins, tools=known), config.root, known)

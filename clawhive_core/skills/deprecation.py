@@ -37,6 +37,8 @@ class Deprecation:
     """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
     replacement_place: Place | None = None
     announced: date | None = None
+    by_lock: bool = False
+    """Whether that is when the lock saw it first, since nothing states it."""
 
     def until(self, today: date) -> str:
         """Return when it goes, in words."""
@@ -127,10 +129,14 @@ def check_windows(skill: Skill, today: date) -> Iterator[Finding]:
 def _short(entry: Deprecation, announced: date) -> Finding:
     message = (
         f"`{entry.tool}` is removed {_days((entry.removal_date - announced).days)} after"
-        f" {announced}, when that was announced: users have {WINDOW.days} at least"
+        f" {announced}, when {_told(entry)}: users have {WINDOW.days} at least"
     )
     fix = f"write `removal_date: {announced + WINDOW}` or later"
     return entry.date_place.finding("CH0701", "error", message, fix)
+
+
+def _told(entry: Deprecation) -> str:
+    return "the lock saw it first" if entry.by_lock else "that was announced"
 
 
 def check_replacements(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Finding]:

@@ -11,10 +11,18 @@ from clawhive_core.skills.document import with_severity
 from clawhive_core.skills.kept_checks import KeptChecks
 from clawhive_core.skills.old_ways import with_external
 from clawhive_core.skills.phase import Phase, in_phase
-from clawhive_core.skills.required import KnownTools, first_segments, missing_tools, taken_name
+from clawhive_core.skills.required import (
+    NOTHING_LOCKED,
+    KnownTools,
+    Locked,
+    first_segments,
+    missing_tools,
+    taken_name,
+    tools_elsewhere,
+)
 from clawhive_core.skills.resolve import check_contracts, importers
 from clawhive_core.skills.shipped import SOURCE
-from clawhive_core.skills.skill import State
+from clawhive_core.skills.skill import Skill, State
 from clawhive_core.skills.skill_set import Entry, SkillSet
 
 _USABLE = frozenset({"loaded", "shadowed"})
@@ -42,6 +50,8 @@ class Held:
         for index, entry in enumerate(self.entries):
             self._winners.setdefault(entry.skill.id, index)
         self._users: Mapping[str, Sequence[str]] = {}
+        self.unread = frozenset(entry.skill.id for entry in self._by_state("invalid"))
+        """The ids of those that could not be read whole."""
 
     def contracts(self, today: date, phase: Phase, kept: KeptChecks | None = None) -> None:
         """Hold imports against exports, on a day that removals are held against.
@@ -52,21 +62,37 @@ class Held:
             kept: What was found in the same set before.
         """
         skills, old = with_external([self._winner(name).skill for name in self._winners])
+        self.change(skills)
+        found = check_contracts(skills, self.unread, today, kept)
+        both = {name: [*old.get(name, ()), *found.get(name, ())] for name in {**old, **found}}
+        self.tell({name: in_phase(findings, phase) for name, findings in both.items()})
+
+    def skills(self) -> dict[str, Skill]:
+        """Return the skills that their ids mean, those left out that cannot be read."""
+        return {name: self._winner(name).skill for name in self._winners if name not in self.unread}
+
+    def change(self, skills: Iterable[Skill]) -> None:
+        """Put skills in the place of those with their ids."""
         for skill in skills:
             index = self._winners[skill.id]
             if self.entries[index].skill is not skill:
                 self.entries[index] = replace(self.entries[index], skill=skill)
-        broken = frozenset(entry.skill.id for entry in self._by_state("invalid"))
-        for found in (old, check_contracts(skills, broken, today, kept)):
-            for name, findings in found.items():
-                add = self._gate if self._is_replaced(name) else self._add
-                add(name, self._told(name, in_phase(findings, phase)))
+
+    def tell(self, found: Mapping[str, Sequence[Finding]]) -> None:
+        """Add findings to skills by their ids, and leave out what errors leave no place for."""
+        for name, findings in found.items():
+            add = self._gate if self._is_replaced(name) else self._add
+            add(name, self._told(name, findings))
         self._spread(entry.skill.id for entry in self.entries if entry.state not in _USABLE)
 
-    def tools(self, known: KnownTools) -> None:
+    def tools(self, known: KnownTools, locked: Locked = NOTHING_LOCKED) -> None:
         """Hold `requires.tools` against the catalog, until no skill that is left lacks one.
 
         A skill that exports under the name of a plugin is left out before.
+
+        Args:
+            known: The catalog.
+            locked: Who offered what each skill requires when it was locked, by the skill's id.
         """
         taken = first_segments(known)
         for entry in self._by_state("loaded", "gated"):
@@ -84,13 +110,16 @@ class Held:
                 entry.skill.id: findings
                 for entry in self._by_state("loaded", "gated")
                 if entry.skill.requires.tools
-                if (findings := list(missing_tools(entry.skill, known, exported)))
+                if (findings := list(missing_tools(entry.skill, known, exported, locked)))
             }
             for name, findings in lacking.items():
                 self._add(name, findings)
             self._spread(lacking)
             if not known.complete or not lacking:
-                return
+                break
+        for entry in self._by_state("loaded", "gated"):
+            if entry.skill.id in locked:
+                self._add(entry.skill.id, list(tools_elsewhere(entry.skill, known, locked)))
 
     def _asks_beyond(self, known: KnownTools) -> bool:
         """Whether a skill requires a tool that no provider has."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from clawhive_core.config.config import Config
@@ -21,6 +21,8 @@ from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.gate import missing
 from clawhive_core.skills.holding import Held
 from clawhive_core.skills.kept_checks import KeptChecks
+from clawhive_core.skills.locking.locker import GIVEN
+from clawhive_core.skills.locking.project_lock import ProjectLock
 from clawhive_core.skills.phase import Phase
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.reader import Reader
@@ -32,8 +34,6 @@ from clawhive_core.skills.skill_set import Entry, SkillSet
 from clawhive_core.skills.spot import Spot, skill_files
 from clawhive_core.skills.switch import Switches
 from clawhive_core.skills.trust import SkillTrust, is_trusted
-
-_GIVEN = "given"
 
 
 def load_skills(
@@ -51,7 +51,8 @@ def load_skills(
         sources: Further places, from plugins.
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
-        tools: What `requires.tools` is held against; without it, `hold_tools` does so later.
+        tools: What `requires.tools` is held against; without it, `hold_tools` does so later, and
+            files that only the lock has a digest of are not read.
 
     Raises:
         UsageError: One of `paths` does not exist.
@@ -87,7 +88,10 @@ class FoundSkills:
         self._entries: list[Entry] = []
         self._winners: dict[str, int] = {}
         """The index of the entry that an id means."""
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}
+        """The index of the entry of each real path."""
+        self._homes: dict[int, str] = {}
+        """Which part of the search path leads to an entry that was given by its path."""
         self._whole: set[str] = set()
         """Real paths of folders whose skills were all added."""
         self._real_folders: dict[str, str] = {}
@@ -104,8 +108,18 @@ class FoundSkills:
         search = search_path(self._config, sources)
         self.findings.extend(search.findings)
         for root in search.roots:
-            if os.path.realpath(root.folder) not in self._whole:
+            folder = os.path.realpath(root.folder)
+            if folder in self._whole:
+                self._find_home(folder, root.source)
+            else:
                 self._add(root.spots(self._reader), root.source)
+
+    def _find_home(self, folder: str, source: str) -> None:
+        """Note what would lead to the skills that were given with a whole folder."""
+        inside = os.path.join(folder, "")  # noqa: PTH118 - of texts
+        for index, (_, real) in enumerate(self.spots):
+            if real.startswith(inside):
+                self._homes.setdefault(index, source)
 
     def _add_path(self, path: Path) -> None:
         spots = skills_below(path, self._reader)
@@ -113,13 +127,16 @@ class FoundSkills:
             self.findings.append(empty_finding(path))
         if not is_skill(path):
             self._whole.add(os.path.realpath(path))
-        self._add(spots, _GIVEN)
+        self._add(spots, GIVEN)
 
     def _add(self, spots: Sequence[Spot], source: str) -> None:
         for spot in spots:
             real = self._real(spot)
-            if real not in self._seen:
-                self._seen.add(real)
+            if real in self._seen:
+                if source != GIVEN:
+                    self._homes.setdefault(self._seen[real], source)
+            else:
+                self._seen[real] = len(self._entries)
                 read = weighed(self._reader.read(spot, source), self._phase)
                 self._entries.append(self._entry(read, spot))
                 self.spots.append((spot, real))
@@ -155,20 +172,44 @@ class FoundSkills:
         return self._real_folders[around] + name
 
     def result(self, tools: KnownTools | None, kept: KeptChecks | None = None) -> SkillSet:
-        """Hold the skills against each other and against tools; return the set, findings sorted.
+        """Hold the skills against each other, the lock and tools; return the set, findings sorted.
 
         Args:
             tools: See `load_skills`.
             kept: What was found in the same set before.
         """
-        held = Held(self._entries)
-        held.contracts(datetime.now(UTC).date(), self._phase, kept)
+        held, today = Held(self._entries), datetime.now(UTC).date()
+        project = ProjectLock.open(self._config.root)
+        held.change(project.dated(held.skills().values(), today))
+        held.contracts(today, self._phase, kept)
+        findings = [*self.findings, *self._locked(project, held, today, tools)]
         if tools is not None:
-            held.tools(tools)
+            held.tools(tools, project.tools)
         every = not self._only_given
-        entries = [each for each in held.entries if every or each.skill.source == _GIVEN]
-        findings = [finding for entry in entries for finding in entry.findings]
-        return SkillSet(tuple(entries), tuple(sorted_findings([*self.findings, *findings])))
+        entries = [each for each in held.entries if every or each.skill.source == GIVEN]
+        findings += [finding for entry in entries for finding in entry.findings]
+        return SkillSet(tuple(entries), tuple(sorted_findings(findings)))
+
+    def _locked(
+        self, project: ProjectLock, held: Held, today: date, tools: KnownTools | None
+    ) -> list[Finding]:
+        """Hold skills against the lock; return what it says of no skill that is there."""
+        if project.lock is None:
+            return [] if project.problem is None else [project.problem]
+        skills = self._located(held.skills())
+        found = project.differences(skills, held.unread, today, tools)
+        held.tell(found.by_skill())
+        return [] if self._only_given else [*found.gone(project.file)]
+
+    def _located(self, skills: dict[str, Skill]) -> dict[str, Skill]:
+        """Return skills with the part of the search path that each start finds them by."""
+        homes = {name: self._homes.get(self._winners[name]) for name in skills}
+        moved = {
+            name: replace(skills[name], source=home)
+            for name, home in homes.items()
+            if home is not None
+        }
+        return {**skills, **moved}
 
     def _digests(self, trust: SkillTrust) -> dict[str, str]:
         try:

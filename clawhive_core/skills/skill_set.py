@@ -11,6 +11,9 @@ from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.skill import Skill, State
 
+UNUSABLE = frozenset({"CH0811", "CH0812", "CH0813", "CH0814"})
+"""The codes of a lock that cannot be used."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -61,8 +64,13 @@ class SkillSet:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each skill that is left out because of a mistake."""
-        return [
+        """A sentence for each skill that is left out by mistake, and for a lock that is no use."""
+        unlocked = [
+            f"skills are not held against their lock: {each.message} ({each.code} {each.place})"
+            for each in self.findings
+            if each.code in UNUSABLE
+        ]
+        return unlocked + [
             f"the skill `{entry.skill.id}` is not loaded: {entry.reason}"
             f"{_where(entry)}; clawhive skills check"
             for entry in self.by_state("invalid")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -94,15 +94,19 @@ def is_trusted(skill: Skill, digests: Mapping[str, str]) -> bool:
         return False
 
 
-def content_digest(content: Path) -> str:
+def content_digest(content: Path, without: Collection[str] = ()) -> str:
     """Return the SHA-256 of a skill's files: names, lengths and bytes, sorted by name.
+
+    Args:
+        content: The folder, or the file of a manifest alone.
+        without: Names of folders that are passed over, at any depth.
 
     Raises:
         SkillError: There is a link or another special file among them, one cannot be read, or
             there are too many.
     """
     total, digest = 0, hashlib.sha256()
-    for number, (name, file) in enumerate(_files(content), 1):
+    for number, (name, file) in enumerate(_files(content, without), 1):
         try:
             data = file.read_bytes()
         except OSError as error:
@@ -114,7 +118,7 @@ def content_digest(content: Path) -> str:
     return digest.hexdigest()
 
 
-def _files(content: Path) -> Iterator[tuple[bytes, Path]]:
+def _files(content: Path, without: Collection[str]) -> Iterator[tuple[bytes, Path]]:
     if content.is_file():
         yield b"", content
         return
@@ -129,7 +133,8 @@ def _files(content: Path) -> Iterator[tuple[bytes, Path]]:
         for entry in entries:
             path = Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
-                waiting.append(path)
+                if entry.name not in without:
+                    waiting.append(path)
             elif not entry.is_file(follow_symlinks=False):
                 raise _unbound(path, "it is a link or a special file")
             else:

@@ -238,6 +238,20 @@ def test_a_contract_is_changed_as_the_page_says(terminal, monkeypatch):
         terminal.run(each)
 
 
+def test_skills_are_pinned_as_the_page_says(terminal):
+    page = "docs/how-to/pin-skills.md"
+    skills = terminal.project / "skills"
+    for name, number in (("stars", 0), ("diary", 1)):
+        skills.joinpath(name).mkdir(parents=True)
+        skills.joinpath(name, "clawhive.yaml").write_text(block(page, "yaml", number), "utf-8")
+    skills.joinpath("stars", "handlers.py").write_text("def sign(input, ctx): ...\n", "utf-8")
+    before, *after = consoles(page)
+    terminal.run(before)
+    skills.joinpath("stars", "clawhive.yaml").write_text(block(page, "yaml", 2), "utf-8")
+    for each in after:
+        terminal.run(each)
+
+
 def test_a_tool_that_calls_tools_is_written_as_the_page_says(terminal):
     page = "docs/how-to/tools-that-call-tools.md"
     new_plugin("press", terminal.project)

@@ -1,0 +1,73 @@
+"""The lock of a project, and a set of skills held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.late import dataclass
+from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile
+from clawhive_core.skills.locking.locked import Lock
+from clawhive_core.skills.locking.locker import Locker, dated
+from clawhive_core.skills.required import KnownTools, Locked
+from clawhive_core.skills.skill import Skill
+
+if TYPE_CHECKING:
+    from clawhive_core.skills.locking.differences import Differences
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLock:
+    """What a project's lock holds; nothing, where there is none or it cannot be used."""
+
+    file: LockFile
+    lock: Lock | None
+    problem: Finding | None = None
+    """Why the file cannot be used."""
+
+    @classmethod
+    def open(cls, root: Path) -> ProjectLock:
+        """Return the lock of the project whose root this is."""
+        file = LockFile(root)
+        try:
+            return cls(file, file.read())
+        except InvalidLock as error:
+            return cls(file, None, error.finding)
+
+    @property
+    def tools(self) -> Locked:
+        """Who offered what each skill requires, by the skill's id."""
+        return {name: skill.tools for name, skill in self.old.skills.items()}
+
+    @property
+    def old(self) -> Lock:
+        """What was locked."""
+        return Lock() if self.lock is None else self.lock
+
+    def dated(self, skills: Iterable[Skill], today: date) -> list[Skill]:
+        """Return the skills that are locked, each removal with the day it was first seen."""
+        known = self.old.skills
+        return [dated(each, known[each.id], today) for each in skills if each.id in known]
+
+    def differences(
+        self,
+        skills: Mapping[str, Skill],
+        unread: frozenset[str],
+        today: date,
+        tools: KnownTools | None,
+    ) -> Differences:
+        """Return what skills are against what was locked; without a lock, nothing was.
+
+        Args:
+            skills: All that are found and can be read, by their ids.
+            unread: The ids of those that cannot.
+            today: The day that removals are held against.
+            tools: What there is to require; without it no file is read for its digest.
+        """
+        from clawhive_core.skills.locking.differences import Differences
+
+        locker = Locker(self.file.root, self.old, tools, contents=tools is not None)
+        return Differences(self.old, locker.lock(skills), skills, today, unread)
