@@ -132,13 +132,13 @@ def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any])
     from clawhive_core.skills.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
 
-    cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
     config, plugins, tools = settings.config(), settings.plugins(), _tools(settings, options)
-    check = partial(found_skills, config, plugins, paths, tools, cache)
     with _uncollected():
+        cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
+        check = partial(found_skills, config, plugins, paths, tools, cache)
         report = SkillReport.of(check, options["profile"])
-    if cache is not None:
-        cache.save()
+        if cache is not None:
+            cache.save()
     return report
 
 

@@ -178,12 +178,12 @@ def _stamp(path: str) -> Stamp:
 
 def _same_files(path: str, record: _Record) -> bool:
     try:
-        return all(
-            _stamp(path + each) == stamp
-            for each, stamp in zip(record.below, record.stamps, strict=True)
-        )
+        for each, stamp in zip(record.below, record.stamps, strict=True):
+            if _stamp(path + each) != stamp:
+                return False
     except OSError:
         return False
+    return True
 
 
 def _loaded(file: Path) -> dict[str, _Record]:

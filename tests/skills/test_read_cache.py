@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.skills import read_cache
 from clawhive_core.skills.frozen_json import NoJson, packed, unpack
+from clawhive_core.skills.load import FoundSkills
 from clawhive_core.skills.read_cache import ReadCache
 from clawhive_core.skills.reader import Reader
 from clawhive_core.skills.reading import ReadSkill, read_skill
@@ -42,6 +43,13 @@ class Counting(ReadCache):
         return super().read(spot, source)
 
 
+def loaded(place, reader):
+    """Return the set of a project as a reader reads it."""
+    found = FoundSkills(place.config(), reader, place.env)
+    found.collect((), ())
+    return found.result(None)
+
+
 @pytest.fixture
 def later(monkeypatch):
     """Let an hour pass between what the tests write and what is read."""
@@ -54,13 +62,14 @@ def check(place, tmp_path, later):
 
     def run():
         cache = Counting(tmp_path / "cache" / "reads.json")
-        found = place.load(reader=cache)
+        found = loaded(place, cache)
         cache.save()
         return found, cache.anew
 
     return run
 
 
+@pytest.mark.promise("P-224")
 def test_what_is_unchanged_is_read_once_and_found_alike(place, check):
     place.text("one", "name: one\ndescription: x\nmetadata: {deep: [1, {a: null}]}\nodd: y")
     place.skill("two", f"{EXPORTS}\nunknown: 1\n", handlers="def look(input, ctx): ...\n")
@@ -113,7 +122,7 @@ def test_what_was_changed_a_moment_before_is_read_again(place, tmp_path, monkeyp
     monkeypatch.setattr(read_cache, "_now", lambda: born + read_cache.RACY_NS - 1)
     for _ in range(2):
         cache = Counting(tmp_path / "reads.json")
-        place.load(reader=cache)
+        loaded(place, cache)
         cache.save()
         assert "one" in cache.anew
 
@@ -137,6 +146,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.promise("P-224")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_cache_is_as_none_and_is_replaced(place, check, tmp_path, damage):
     place.text("one", "name: one\ndescription: Does it.")
@@ -160,7 +170,7 @@ def test_a_place_that_cannot_be_written_has_no_cache_and_no_error(place, tmp_pat
     place.text("one", "name: one\ndescription: x")
     (tmp_path / "file").write_text("no folder")
     cache = ReadCache(tmp_path / "file" / "reads.json")
-    found = place.load(reader=cache)
+    found = loaded(place, cache)
     cache.save()
     assert found == place.load()
 
@@ -170,7 +180,7 @@ def test_skills_that_are_gone_leave_the_cache_and_unvisited_ones_stay(place, tmp
         place.text(name, f"name: {name}\ndescription: x")
     file = tmp_path / "reads.json"
     cache = ReadCache(file)
-    place.load(reader=cache)
+    loaded(place, cache)
     cache.save()
     (place.root / "skills/one").rename(tmp_path / "elsewhere")
     place.text("two", "name: two\ndescription: y")
@@ -182,8 +192,14 @@ def test_skills_that_are_gone_leave_the_cache_and_unvisited_ones_stay(place, tmp
     assert "one" not in kept
 
 
-def test_a_start_reads_every_file_whatever_a_cache_says():
-    assert Reader().known(str(shipped_folder() / "research")) is None
+@pytest.mark.promise("P-226")
+def test_a_start_reads_every_file_whatever_a_cache_says(place, check, monkeypatch):
+    place.text("one", "name: one\ndescription: x")
+    check()
+    monkeypatch.setattr(ReadCache, "read", None)
+    monkeypatch.setattr(read_cache, "_loaded", None)
+    assert place.load().find("one").skill.description == "x"
+    assert Reader().known(str(place.root / "skills/one")) is None
 
 
 @pytest.mark.parametrize("folder", sorted(each.name for each in shipped_folder().iterdir()))

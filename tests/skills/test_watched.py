@@ -97,6 +97,7 @@ def edit(root, kind, name, what):
             return [root / "more"]
 
 
+@pytest.mark.promise("P-225")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.lists(EDITS, min_size=1, max_size=3), max_size=6), given=st.booleans())
 def test_after_any_edits_the_set_is_the_one_that_a_whole_check_finds(place, steps, given):
