@@ -53,8 +53,14 @@ def _line_ends(text: str, file: str) -> Finding:
     at = text.index("\r")
     windows, others = text.count("\r\n"), text.count("\n") - text.count("\r\n")
     ends = "Windows and others" if windows and others else "Windows" if windows else "an old Mac"
-    place = Place(file, text.count("\n", 0, at) + 1)
-    return place.finding("CH0003", "note", f"the lines end like those of {ends}", "end them by LF")
+    return _place(text, at, file).finding("CH0003", "note", f"the lines end like those of {ends}", "end them by LF")
+
+
+def _place(text: str, at: int, file: str) -> Place:
+    """Return where an offset stands; a byte order mark takes no column."""
+    begin = text.rfind("\n", 0, at)
+    column = at - begin - (begin < 0 and text.startswith(BOM))
+    return Place(file, text.count("\n", 0, at) + 1, column)
 
 
 def _first(
@@ -64,7 +70,7 @@ def _first(
     if match is None:
         return
     at, count = match.start(), len(kind.findall(text))
-    place = Place(file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    place = _place(text, at, file)
     name = unicodedata.name(match[0], "a control character")
     others = f", and {count - 1} more" if count > 1 else ""
     message = f"the text holds a character that nobody sees: U+{ord(match[0]):04X} {name}{others}"

@@ -111,9 +111,15 @@ class Document:
                 return node, None if node is None else loader.construct_document(node)
             finally:
                 loader.dispose()
-        except yaml.MarkedYAMLError as error:
+        except yaml.constructor.ConstructorError as error:
             place = self._at(error.problem_mark or error.context_mark)
-            raise self._unreadable(place, "CH0224", f"is no YAML: {error.problem}") from None
+            message = f"holds what JSON has not: {error.problem}"
+            raise self._unreadable(place, "CH0230", message) from None
+        except yaml.MarkedYAMLError as error:
+            raise self._no_yaml(text, error) from None
+        except yaml.reader.ReaderError as error:
+            place = self._at_offset(text, error)
+            raise self._unreadable(place, "CH0224", f"is no YAML: {error.reason}") from None
         except _TooDeep:
             raise self._unreadable(
                 Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
@@ -121,6 +127,22 @@ class Document:
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise self._unreadable(Place(self.file), "CH0224", f"is no YAML: {reason}") from None
+
+    def _no_yaml(self, text: str, error: Any) -> InvalidSkill:
+        """Return the error of the parser at its place, or at the tab that is the reason."""
+        mark = error.problem_mark or error.context_mark
+        tab = None if mark is None else _indented_by_tab(text, mark.line)
+        if tab is None:
+            return self._unreadable(self._at(mark), "CH0224", f"is no YAML: {error.problem}")
+        place = Place(self.file, tab[0] + self._first_line + 1, tab[1] + 1)
+        message = f"the {self._what} is indented by a tab, which YAML does not have"
+        return InvalidSkill(place.finding("CH0232", "error", message, "indent it by spaces"))
+
+    def _at_offset(self, text: str, error: Any) -> Place:
+        """Return the place of a character that YAML does not have; its offset counts bytes."""
+        before = text.encode()[: error.position].decode(errors="ignore")
+        line = before.count("\n")
+        return Place(self.file, line + self._first_line + 1, len(before) - before.rfind("\n"))
 
     def _unreadable(self, place: Place, code: str, message: str) -> InvalidSkill:
         return InvalidSkill(place.finding(code, "error", f"the {self._what} {message}"))
@@ -195,8 +217,9 @@ def read_text(path: Path, what: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        before = data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode()
         message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
-        there = Place(place.file, line)
+        there = Place(place.file, line, len(before.removeprefix(BOM)) + 1)
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
 
 
@@ -231,6 +254,17 @@ def depth_at_most(text: str) -> int:
             columns.add(begin)
     brackets = text.count("[") + text.count("{")
     return 2 * (brackets + len(columns) + 1)
+
+
+def _indented_by_tab(text: str, near: int) -> tuple[int, int] | None:
+    """Return line and column, from 0, of a tab in the indentation of a line or the one before."""
+    lines = text.splitlines()
+    for number in (near - 1, near):
+        line = lines[number] if 0 <= number < len(lines) else ""
+        column = line.find("\t")
+        if column >= 0 and not line[:column].strip(" "):
+            return number, column
+    return None
 
 
 _BLOCK_STARTS = pattern(r"[ \t]+|[-?:](?=[ \t])")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
 from clawhive_core.skills.document import MAX_BYTES, Document
@@ -144,8 +144,8 @@ class ContractReader:
         for key in self._fields.values:
             if key in _KNOWN:
                 continue
-            close = nearest(key, _KNOWN)
-            fix = f"did you mean `{close}`?" if close else "remove it"
+            free = [each for each in _KNOWN if each not in self._fields]
+            fix = did_you_mean(key, free) or "remove it"
             place = self._fields.document.place(self._fields.at(key), key=True)
             message = f"`{key}` is no key of a manifest"
             self.findings.append(place.finding("CH0306", "warning", message, fix))

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest, suggestion
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.fixes import QUOTE
 from clawhive_core.skills.place import Place
+from clawhive_core.skills.reading import not_text
 from clawhive_core.skills.skill_set import Entry, SkillSet
 from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
 
@@ -84,13 +86,15 @@ class _Standard:
         name, place = text.values.get("name"), text.place("name")
         if not isinstance(name, str) or not name.strip():
             return
-        reason = _name_problem(name.strip())
-        if reason is not None:
-            yield place.finding("CH0203", "error", f"`{name}` is no name of the standard: {reason}")
-        folder = self._skill.folder.name
+        reason, folder = _name_problem(name.strip()), self._skill.folder.name
         same = unicodedata.normalize("NFKC", name.strip()) == unicodedata.normalize("NFKC", folder)
-        if not same:
-            fix = f"write `name: {folder}`" if self._may_rename(folder) else "rename one of them"
+        free = self._may_rename(folder)
+        if reason is not None:
+            fix = f"write `name: {folder}`" if free else "rename it, and its folder with it"
+            message = f"`{name}` is no name of the standard: {reason}"
+            yield place.finding("CH0203", "error", message, fix)
+        if not same and (reason is None or not free):
+            fix = f"write `name: {folder}`" if free else "rename one of them"
             message = f"the folder is called `{folder}` and the skill `{name}`"
             yield place.finding("CH0204", "error", message, fix)
 
@@ -130,7 +134,7 @@ def _begin(file: Path) -> Iterator[Finding]:
 def _description(text: SkillText) -> Iterator[Finding]:
     value, place = text.values.get("description"), text.place("description")
     if value is not None and not isinstance(value, str):
-        yield place.finding("CH0207", "error", "`description` must be a text", "put it in quotes")
+        yield not_text(place)
     elif not (value or "").strip():
         message = "there is no description, so no model can know when to use the skill"
         yield place.finding("CH0205", "error", message, "write `description: ...`")
@@ -141,19 +145,20 @@ def _compatibility(text: SkillText) -> Iterator[Finding]:
     if value is None or (isinstance(value, str) and len(value) <= _MAX_COMPATIBILITY):
         return
     message = f"`compatibility` must be a text of at most {_MAX_COMPATIBILITY} characters"
-    yield text.place("compatibility").finding("CH0209", "error", message)
+    fix = QUOTE if isinstance(value, int | float) else "shorten it"
+    yield text.place("compatibility").finding("CH0209", "error", message, fix)
 
 
 def _keys(text: SkillText) -> Iterator[Finding]:
     for key in text.values:
         if key in _KEYS or text.document is None:
             continue
-        close = nearest(key, _KEYS)
+        close = did_you_mean(key, [each for each in _KEYS if each not in text.values])
         ours = key in {"exports", "imports", "requires"}
         other = "move it to clawhive.yaml" if ours else "move it below `metadata`"
         place = text.document.place((key,), key=True)
         message = f"`{key}` is no key of the standard"
-        yield place.finding("CH0212", "error", message, suggestion(close) if close else other)
+        yield place.finding("CH0212", "error", message, close or other)
 
 
 def _portable(text: SkillText) -> Iterator[Finding]:
@@ -164,7 +169,8 @@ def _portable(text: SkillText) -> Iterator[Finding]:
     tools = text.values.get("allowed-tools")
     if tools is not None and (not isinstance(tools, str) or "," in tools):
         message = "`allowed-tools` must be one text with spaces between the tools"
-        yield text.place("allowed-tools").finding("CH0210", "error", message)
+        place = text.place("allowed-tools")
+        yield place.finding("CH0210", "error", message, "write it as one text, without commas")
     yield from _metadata(text)
     for place in () if text.document is None else text.document.flow_styled():
         message = "a list or mapping in brackets, which the reference validator cannot read"
@@ -182,5 +188,5 @@ def _metadata(text: SkillText) -> Iterator[Finding]:
     for key, each in cast("dict[Any, Any]", value).items():
         if not isinstance(each, str):
             message = f"`metadata.{key}` must be a text"
-            fix = "put it in quotes" if isinstance(each, int | float) else None
+            fix = QUOTE if isinstance(each, int | float) else None
             yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)

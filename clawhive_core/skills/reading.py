@@ -12,7 +12,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contract import REQUIRES_KEYS
-from clawhive_core.skills.document import Document
+from clawhive_core.skills.document import Document, with_severity
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
@@ -38,6 +38,12 @@ class ReadSkill:
         return all(finding.severity != "error" for finding in self.findings)
 
 
+def not_text(place: Place) -> Finding:
+    """Return the error for a description that YAML reads as another type than text."""
+    message = "`description` must be a text"
+    return place.finding("CH0207", "error", message, "put it in quotes")
+
+
 def is_skill(folder: Path) -> bool:
     """Whether a folder is a skill: it has a SKILL.md or a manifest."""
     return any(is_file(folder / name) for name in (TEXT_FILE, *MANIFESTS))
@@ -52,6 +58,8 @@ def read_skill(place: Path, source: str) -> ReadSkill:
     """
     read = _read(place, source)
     skill, findings = with_handlers(read.skill)
+    if not read.is_valid and not skill.imports:  # it may import what its code names
+        findings = [each for each in findings if each.code != "CH0615"]
     return ReadSkill(skill, (*read.findings, *findings))
 
 
@@ -152,10 +160,12 @@ class _Folder:
                 place = text.place("description")
                 self._findings.append(place.finding("CH0206", "note", message))
             return value.strip()
-        if not self._manifests:
+        place = text.place("description")
+        if value is not None and not isinstance(value, str):
+            self._findings.append(not_text(place))
+        elif not self._manifests:
             message = "there is no description, so no model can know when to use the skill"
             fix = "write `description: ...`"
-            place = text.place("description")
             self._findings.append(place.finding("CH0205", "error", message, fix))
         return ""
 
@@ -202,6 +212,10 @@ class _Folder:
 
     def _with_inside(self, skill: Skill, found: tuple[KeyPath, Any], file: Path) -> ReadSkill:
         path, value = found
+        self._findings = [
+            with_severity(each, "error") if each.code == "CH0231" else each
+            for each in self._findings
+        ]
         try:
             fields = self._contract(path, value)
         except InvalidSkill as error:

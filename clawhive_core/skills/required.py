@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.model.late import dataclass
+from clawhive_core.skills.likely import meant
 from clawhive_core.skills.skill import Skill
 
 
@@ -58,8 +58,8 @@ def missing_tools(skill: Skill, known: KnownTools, exported: frozenset[str]) -> 
         if name in known.names or name in exported:
             continue
         message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
-        close = nearest(name, known.names | exported)
-        fix = f"did you mean `{close}`?" if close else "install what offers it: clawhive plugins"
+        there = sorted((known.names | exported) - {*requires.tools})
+        fix = meant(skill, name, there, "install what offers it: clawhive plugins")
         if known.complete:
             yield place.finding("CH0611", "error", message, fix)
         else:

@@ -103,8 +103,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
-        quoted, lines = _quoted(parts.front)
-        if not lines:
+        quoted, places = _quoted(parts.front)
+        if not places:
             raise
         try:
             document = _document(quoted, parts, file)
@@ -112,10 +112,10 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
             raise error from None
     message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
     return document, [
-        Place(file, parts.first_line + number, 1).finding(
+        Place(file, parts.first_line + line, column).finding(
             "CH0225", "warning", message, "put the value in quotes"
         )
-        for number in lines
+        for line, column in places
     ]
 
 
@@ -123,16 +123,16 @@ def _document(front: str, parts: _Parts, file: str) -> Document:
     return Document(front, file, first_line=parts.first_line, what="frontmatter")
 
 
-def _quoted(front: str) -> tuple[str, list[int]]:
-    """Return the text with plain values quoted that YAML cannot read, and the lines of them."""
-    lines, changed = front.splitlines(), list[int]()
+def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text with plain values quoted that YAML cannot read, and where these stand."""
+    lines, changed = front.splitlines(), list[tuple[int, int]]()
     for index, line in enumerate(lines):
         found = unquoted(line)
         if found is None:
             continue
         column, value = found
         lines[index] = f"{line[:column]}{json.dumps(value, ensure_ascii=False)}"
-        changed.append(index + 1)
+        changed.append((index + 1, column + 1))
     return "\n".join(lines), changed
 
 
