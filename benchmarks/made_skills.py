@@ -285,7 +285,7 @@ class Writer:
         if not isinstance(value, str):
             return json.dumps(value)
         kind = self.rnd.random()
-        if kind < (0.9 if rare else 0.6) and PLAIN.fullmatch(value) and value not in WORDS:
+        if kind < (0.9 if rare else 0.6) and PLAIN.fullmatch(value) and value.lower() not in WORDS:
             return value
         if kind < 0.8 and "'" not in value:
             return f"'{value}'"
@@ -343,6 +343,8 @@ def written(skills: Made, *, as_json: bool = False, alone: bool = False) -> dict
         f"{skills.name}/clawhive.{'json' if as_json else 'yaml'}": manifest.written(skills.contract),
         f"{skills.name}/handlers.py": skills.handlers,
     }
+    if not skills.contract:
+        del files[f"{skills.name}/clawhive.yaml"]
     if not alone:
         files[f"{skills.user}/clawhive.yaml"] = Writer(rnd, flow=flow).written(skills.consumer)
         files[f"{skills.user}/SKILL.md"] = (

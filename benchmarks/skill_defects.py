@@ -29,6 +29,8 @@ from benchmarks.made_skills import MARK, Key, Made, Marked, Raw, made, misspelt,
 
 TOOLS = frozenset({"web.search", "web.fetch", "file.read"})
 """The tools that the skills may require."""
+MOVED = frozenset({"CH0008", "CH0301"})
+"""What `--fix` mends by moving a file, or a part of one."""
 QUIET = frozenset({"CH0003"})
 """What valid skills are told of too: how their lines end."""
 
@@ -152,7 +154,7 @@ def a_byte_that_is_no_utf8(files: dict[str, Any], skills: Made) -> None:
     files[path] = text.replace("first", f"é{MARK}first").encode().replace(b"first", b"\xffirst")
 
 
-@texts("CH0003", severity="note")
+@texts("CH0003", severity="note", mended=True)
 def a_windows_line_end(files: dict[str, Any], skills: Made) -> None:
     path, text = text_of(files, skills)
     lines = text.replace("\r\n", "\n").split("\n")
@@ -161,13 +163,21 @@ def a_windows_line_end(files: dict[str, Any], skills: Made) -> None:
     files[path] = "\n".join(lines)
 
 
-@texts("CH0004", severity="warning")
+@texts("CH0003", severity="note", mended=True, anywhere=True, json=False)
+def a_line_end_unlike_the_others(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    lines = text.replace("\r\n", "\n").split("\n")
+    first, *rest = lines
+    files[path] = f"{first}{MARK}\r\n" + "\r\n".join(rest[:-2]) + "\n" + "\r\n".join(rest[-2:])
+
+
+@texts("CH0004", severity="warning", mended=True)
 def a_control_character(files: dict[str, Any], skills: Made) -> None:
     path, text = text_of(files, skills)
     files[path] = text.replace("the rest", f"the {MARK}\x1brest")
 
 
-@texts("CH0004", severity="warning")
+@texts("CH0004", severity="warning", mended=True)
 def a_nul_in_the_body(files: dict[str, Any], skills: Made) -> None:
     path, text = text_of(files, skills)
     files[path] = text.replace("the rest", f"the {MARK}\x00rest")
@@ -179,7 +189,7 @@ def text_that_turns_around(files: dict[str, Any], skills: Made) -> None:
     files[path] = text.replace("the rest", f"the {MARK}\u202erest")
 
 
-@texts("CH0005", severity="warning")
+@texts("CH0005", severity="warning", mended=True)
 def a_space_of_no_width(files: dict[str, Any], skills: Made) -> None:
     path, text = text_of(files, skills)
     files[path] = text.replace("the rest", f"the {MARK}\u200brest")
@@ -220,9 +230,31 @@ def an_empty_line_before_the_frontmatter(files: dict[str, Any], skills: Made) ->
     files[path] = end_of(text) + text
 
 
+@texts("CH0223", profile="strict", mended=True, place=(1, 1), also=("CH0010",))
+def a_mark_before_the_frontmatter(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = "\ufeff" + text
+
+
+@texts("CH0201", severity="warning", mended=True)
+def a_name_without_value(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = re.sub(r"(?m)^name:.*?(\r?)$", rf"name:{MARK}\1", text, count=1)
+
+
+@texts("CH0227", mended=True)
+def a_line_of_a_manifest_twice(files: dict[str, Any], skills: Made) -> None:
+    path = f"{skills.name}/clawhive.yaml"
+    end = end_of(files[path])
+    lines = files[path].split(end)
+    line = next(each for each in lines if re.match("[\"']?version", each))
+    files[path] = files[path] + f"{MARK}{line}{end}"
+
+
 @texts("CH0224")
 def a_key_without_colon(files: dict[str, Any], skills: Made) -> None:
     path, text = text_of(files, skills)
+    text = text.replace("---", f"---{end_of(text)}'x': 1", 1)
     text = marked_line(text, "description", "licence MIT")
     files[path] = re.sub(r"(?m)^((\")?description)", rf"{MARK}\1", text, count=1)
 
@@ -308,6 +340,16 @@ def mark_first(skills: Made) -> None:
     rekey(skills.front, first, Key(first))
 
 
+@values("CH0201", profile="strict", mended=True)
+def a_misspelt_name_key(skills: Made) -> None:
+    slip_key(skills, skills.front, "name")
+
+
+@values("CH0205", profile="strict", mended=True)
+def a_misspelt_description_key(skills: Made) -> None:
+    slip_key(skills, skills.front, "description")
+
+
 @values("CH0203", profile="strict", mended=True)
 def a_name_with_capital_letters(skills: Made) -> None:
     skills.front["name"] = Marked(skills.name.title())
@@ -347,7 +389,7 @@ def a_description_that_is_a_number(skills: Made) -> None:
 
 @values("CH0208", profile="portable")
 def a_description_with_a_tag(skills: Made) -> None:
-    skills.front["description"] = Marked("Fill in <name> and go")
+    skills.front["description"] = Marked(f"{skills.front['description']} of <name>")
 
 
 @values("CH0209", profile="strict")
@@ -368,6 +410,83 @@ def allowed_tools_with_commas(skills: Made) -> None:
 @values("CH0210", profile="portable", mended=True, anywhere=True)
 def allowed_tools_in_lines(skills: Made) -> None:
     skills.front["allowed-tools"] = Marked([Raw("Read"), Raw("Bash(git:*)")])
+
+
+@values("CH0210", profile="portable", mended=True)
+def allowed_tools_with_commas_alone(skills: Made) -> None:
+    skills.front["allowed-tools"] = Marked("Read,Grep,Glob")
+
+
+@values("CH0210", profile="portable", mended=True)
+def allowed_tools_in_brackets(skills: Made) -> None:
+    skills.front["allowed-tools"] = Marked(Raw("[Read, Bash(git:*)]"))
+
+
+@texts("CH0214", severity="note", profile="strict", place=(501, 1))
+def a_text_of_many_lines(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = text + f"Go on.{end_of(text)}" * 600
+
+
+@texts("CH0215", severity="warning", profile="strict")
+def a_link_to_nothing(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = text.replace("the rest", f"[the rest]({MARK}reference/none.md#part)")
+
+
+@texts("CH0216", severity="warning", profile="strict")
+def a_script_that_is_not_there(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = text.replace("the rest", f"`python {MARK}scripts/none.py`")
+
+
+@texts("CH0217", severity="note", profile="strict")
+def a_script_that_may_not_run(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    files[path] = text.replace("the rest", f"`{MARK}./scripts/run.sh`")
+    files[f"{skills.name}/scripts/run.sh"] = "echo\n"
+
+
+@values("CH0211", profile="portable", mended=True)
+def a_number_deep_in_metadata(skills: Made) -> None:
+    metadata = skills.front.setdefault("metadata", {"author": "me"})
+    insert(metadata, "since", Marked(Raw("2026")), skills.rnd)
+
+
+@values("CH0225", severity="warning", mended=True)
+def a_licence_with_a_colon(skills: Made) -> None:
+    skills.front["license"] = Marked(Raw("MIT: see the file"))
+
+
+@values("CH0231", severity="warning", mended=True)
+def a_key_of_the_text_that_is_a_switch(skills: Made) -> None:
+    insert(skills.front, Key(Raw("on")), "demand", skills.rnd)
+
+
+@texts("CH0008", severity="warning", mended=True, place=(None, None), anywhere=True)
+def a_text_in_small_letters(files: dict[str, Any], skills: Made) -> None:
+    path, text = text_of(files, skills)
+    del files[path]
+    files[f"{skills.name}/skill.md"] = text
+
+
+@texts("CH0009", profile="portable", place=(None, None))
+def two_files_of_one_name(files: dict[str, Any], skills: Made) -> None:
+    files[f"{skills.name}/Reference.md"] = files[f"{skills.name}/reference.md"] = "x\n"
+    files["expected"] = f"{skills.name}/reference.md"
+
+
+@values("CH0301", severity="note", mended=True, anywhere=True, json=False)
+def a_contract_in_metadata(skills: Made) -> None:
+    contract, skills.contract = skills.contract, {}
+    skills.front["metadata"] = {"author": "me", "clawhive": Marked(contract)}
+
+
+@values("CH0301", severity="note", mended=True, anywhere=True, json=False)
+def a_contract_at_the_top(skills: Made) -> None:
+    skills.front.pop("metadata", None)
+    skills.front["exports"] = Marked(skills.contract["exports"])
+    skills.contract = {}
 
 
 @values("CH0211", profile="portable", mended=True)
@@ -440,9 +559,51 @@ def a_switch_in_quotes(skills: Made) -> None:
     skills.exports["access"]["requires_subscription"] = Marked("true")
 
 
-@values("CH0305")
+@values("CH0305", mended=True)
 def a_text_for_a_list(skills: Made) -> None:
-    skills.contract["permissions"] = Marked("fs.read")
+    skills.contract["permissions"] = Marked("fs.read:/data")
+
+
+@values("CH0305", mended=True)
+def a_text_for_a_list_of_tools(skills: Made) -> None:
+    skills.contract["grounds"] = {}
+    skills.contract["requires"]["tools"] = Marked("web.search")
+
+
+@values("CH0305")
+def a_number_for_a_list(skills: Made) -> None:
+    skills.contract["permissions"] = Marked(5)
+
+
+@values("CH0305", mended=True)
+def a_system_that_is_misspelt(skills: Made) -> None:
+    slip(skills, skills.contract["requires"]["os"], 2)
+
+
+@values("CH0305", mended=True)
+def a_cap_in_small_letters(skills: Made) -> None:
+    skills.contract["risk_policy"]["max_level"] = Marked("l1")
+
+
+@values("CH0305", mended=True)
+def a_switch_of_a_tool_in_quotes(skills: Made) -> None:
+    skills.tool(1)["idempotent"] = Marked(skills.rnd.choice(("true", "false")))
+
+
+@values("CH0305", mended=True)
+def a_switch_of_the_policy_in_quotes(skills: Made) -> None:
+    skills.contract["risk_policy"]["confirm"] = Marked("False")
+
+
+@values("CH0305", mended=True)
+def a_description_of_a_task_that_is_a_switch(skills: Made) -> None:
+    insert(skills.contract["tasks"]["daily_digest"], "description", Marked(Raw("true")), skills.rnd)
+    skills.contract["allowed_run_types"] = ["write_overview"]
+
+
+@values("CH0305", mended=True)
+def an_id_that_is_a_number(skills: Made) -> None:
+    skills.contract["id"] = Marked(Raw(str(skills.rnd.randint(10**6, 10**9))))
 
 
 @values("CH0305")
@@ -456,7 +617,12 @@ def an_effect_on_a_misspelt_verb(skills: Made) -> None:
 
 
 @values("CH0305", mended=True)
-def a_sink_of_a_misspelt_argument(skills: Made) -> None:
+def effects_on_a_misspelt_verb(skills: Made) -> None:
+    skills.tool(1)["effects"] = {"place": ["fs.read", Marked("fs.wirte")]}
+
+
+@values("CH0305", mended=True)
+def an_effect_of_a_misspelt_argument(skills: Made) -> None:
     skills.tool()["effects"] = {Key("plaec"): "fs.read"}
 
 
@@ -486,6 +652,20 @@ def a_misspelt_key_of_a_tool(skills: Made) -> None:
     slip_key(skills, skills.tool(), skills.rnd.choice(("input_schema", "description", "timeout_ms")))
 
 
+@values("CH0306", mended=True, json=False)
+def a_misspelt_name_of_a_tool(skills: Made) -> None:
+    tool = skills.tool(1)
+    if "name" in tool:
+        slip_key(skills, tool, "name")
+    else:
+        slip_key(skills, tool, "description")
+
+
+@values("CH0306", severity="warning", mended=True)
+def exports_that_are_misspelt(skills: Made) -> None:
+    slip_key(skills, skills.contract, "exports")
+
+
 @values("CH0306", mended=True)
 def a_misspelt_key_of_access(skills: Made) -> None:
     access = skills.exports["access"]
@@ -509,13 +689,30 @@ def a_misspelt_key_of_a_task(skills: Made) -> None:
 
 
 @values("CH0306", mended=True)
+def a_misspelt_key_of_the_policy(skills: Made) -> None:
+    policy = skills.contract["risk_policy"]
+    slip_key(skills, policy, skills.rnd.choice([*policy]))
+
+
+@values("CH0306", mended=True)
+def a_misspelt_key_of_another_step(skills: Made) -> None:
+    step = skills.contract["tasks"]["daily_digest"]["steps"][0]
+    slip_key(skills, step, "permissions")
+
+
+@values("CH0306", mended=True)
+def a_misspelt_fact_of_a_tool(skills: Made) -> None:
+    slip_key(skills, skills.tool(2), skills.rnd.choice(("idempotent", "effects", "output_schema")))
+
+
+@values("CH0306", mended=True)
 def a_misspelt_key_of_a_step(skills: Made) -> None:
     slip_key(skills, skills.contract["tasks"]["write_overview"]["steps"][1], "needs")
 
 
 @values("CH0306", mended=True, whole=True)
 def a_misspelt_key_of_an_import(skills: Made) -> None:
-    slip_key(skills, skills.consumer["imports"][0], skills.rnd.choice(("tools", "min_version")))
+    slip_key(skills, skills.consumer["imports"][0], skills.rnd.choice(("from", "tools", "min_version")))
 
 
 @values("CH0307")
@@ -532,6 +729,17 @@ def a_need_that_is_misspelt(skills: Made) -> None:
 @values("CH0308")
 def two_steps_of_one_name(skills: Made) -> None:
     skills.contract["tasks"]["write_overview"]["steps"][1]["name"] = Marked("search_first")
+
+
+@values("CH0309", mended=True)
+def a_permission_of_a_misspelt_verb(skills: Made) -> None:
+    skills.contract["permissions"][0] = Marked("fs.raed:${workspace}/**")
+
+
+@values("CH0309", mended=True)
+def a_permission_of_a_step_of_a_misspelt_verb(skills: Made) -> None:
+    steps = skills.contract["tasks"]["write_overview"]["steps"]
+    steps[0]["permissions"] = [Marked("fs.redd:${workspace}/**")]
 
 
 @values("CH0309")
@@ -589,6 +797,17 @@ def an_api_version_that_is_a_number(skills: Made) -> None:
     skills.exports["api_version"] = Marked(Raw(skills.rnd.choice(("1.10", "2", "3.0"))))
 
 
+@values("CH0501", mended=True)
+def an_api_version_of_three_parts(skills: Made) -> None:
+    skills.exports["api_version"] = Marked(skills.rnd.choice(("1.2.0", "v1.2", "v2")))
+
+
+@values("CH0605", mended=True, whole=True)
+def a_min_version_of_three_parts(skills: Made) -> None:
+    version = skills.exports["api_version"]
+    skills.consumer["imports"][0]["min_version"] = Marked(f"{version}.0")
+
+
 @values("CH0501")
 def an_api_version_of_words(skills: Made) -> None:
     skills.exports["api_version"] = Marked("newest")
@@ -623,6 +842,12 @@ def a_misspelt_type_in_a_schema(skills: Made) -> None:
 def a_misspelt_type_in_the_input_of_a_task(skills: Made) -> None:
     schema = skills.contract["tasks"]["write_overview"]["input_schema"]
     schema["properties"]["query"]["type"] = Marked(misspelt(skills.rnd, "string"))
+
+
+@values("CH0503", mended=True)
+def a_misspelt_type_in_an_output(skills: Made) -> None:
+    point = skills.tool(2)["output_schema"]["$defs"]["Point"]
+    point["properties"]["x"]["type"] = Marked(misspelt(skills.rnd, "number"))
 
 
 @values("CH0503")
@@ -662,6 +887,12 @@ def a_free_tool_that_is_misspelt(skills: Made) -> None:
 @values("CH0506", mended=True)
 def a_rate_of_a_misspelt_tool(skills: Made) -> None:
     slip_key(skills, skills.exports["access"]["rate_limit"], skills.tools[0])
+
+
+@values("CH0507", mended=True)
+def a_rate_of_all_tools_in_words(skills: Made) -> None:
+    rate = skills.rnd.choice(("100 per hour", "9/seconds", "5/min"))
+    skills.exports["access"]["rate_limit"] = Marked(rate)
 
 
 @values("CH0507", mended=True)
@@ -821,7 +1052,7 @@ def a_call_that_is_not_declared(skills: Made) -> None:
     skills.consumer_handlers = skills.consumer_handlers.replace("    return", f"{line}    return")
 
 
-@values("CH0616", severity="warning", whole=True)
+@values("CH0616", severity="warning", mended=True, whole=True)
 def an_import_that_nothing_uses(skills: Made) -> None:
     skills.exports["deprecated"] = []
     skills.consumer["imports"][0]["tools"].append(Marked(skills.tools[2]))
@@ -830,7 +1061,7 @@ def an_import_that_nothing_uses(skills: Made) -> None:
 # ------------------------------------------------------------------ deprecation
 
 
-@values("CH0701")
+@values("CH0701", mended=True)
 def a_deprecation_that_is_too_short(skills: Made) -> None:
     entry = skills.exports["deprecated"][0]
     entry["announced"], entry["removal_date"] = "2990-07-01", Marked("2990-07-20")
@@ -853,6 +1084,13 @@ def calling_all(skills: Made) -> str:
 
 
 @values("CH0704", mended=True)
+def a_replacement_with_its_skill_that_is_misspelt(skills: Made) -> None:
+    name = misspelt(skills.rnd, skills.tools[1], skills.tools)
+    skills.contract["id"] = skills.name
+    skills.exports["deprecated"][0]["replacement"] = Marked(f"{skills.name}.{name}")
+
+
+@values("CH0704", mended=True)
 def a_replacement_that_is_misspelt(skills: Made) -> None:
     slip(skills, skills.exports["deprecated"][0], "replacement", skills.tools)
 
@@ -861,6 +1099,11 @@ def a_replacement_that_is_misspelt(skills: Made) -> None:
 def a_date_without_zeros(skills: Made) -> None:
     date = skills.rnd.choice(("2020-5-1", "2020/05/01", "2020.5.01"))
     skills.exports["deprecated"][0]["announced"] = Marked(date)
+
+
+@values("CH0706", mended=True)
+def a_removal_date_without_zeros(skills: Made) -> None:
+    skills.exports["deprecated"][0]["removal_date"] = Marked("2990-7-1")
 
 
 @values("CH0706")
@@ -907,6 +1150,7 @@ def mutant(defect: Defect, seed: str) -> Mutant:
     files |= skills.files
     if defect.break_texts is not None:
         defect.break_texts(files, skills)
+    whole = files.pop("expected", f"{skills.name}/SKILL.md")
     data = {path: each if isinstance(each, bytes) else each.encode() for path, each in files.items()}
     places = [(path, each) for path, each in data.items() if MARK.encode() in each]
     if places:
@@ -918,7 +1162,8 @@ def mutant(defect: Defect, seed: str) -> Mutant:
     else:
         if defect.place is None:
             raise ValueError(f"{defect.name} marks nothing")
-        expected = (f"{skills.name}/SKILL.md", *defect.place)
+        whole = whole if whole in data else f"{skills.name}/skill.md"
+        expected = (whole, *defect.place)
     return Mutant(defect, data, expected)
 
 
@@ -952,8 +1197,7 @@ def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
     for number, each in enumerate(some):
         each.said = by_number[number]
         each.problems += _wrong(each, by_number[number], number, folder)
-    wanted = [finding for finding in report.findings if finding.code not in QUIET]
-    mend(report.skills, wanted, [folder])
+    mend(report.skills, report.findings, [folder])
     after = _checked(folder, profile)
     left = _by_number(after.findings, folder)
     for number, each in enumerate(some):
@@ -1005,7 +1249,8 @@ def _wrong(each: Mutant, said: Sequence[Any], number: int, folder: Path) -> Iter
     ]
     if others:
         yield f"also found {[(one.code, one.severity, one.place, one.message) for one in others]}"
-    if defect.mended != any(one.fix is not None and one.fix.edits for one in matching):
+    edits = any(one.fix is not None and one.fix.edits for one in matching)
+    if defect.mended != edits and defect.code not in MOVED:
         titles = [one.fix and one.fix.title for one in matching]
         yield f"{'no' if defect.mended else 'an unforeseen'} fix: {titles}"
 
@@ -1017,6 +1262,8 @@ def _unmended(each: Mutant, left: Sequence[Any], folder: Path) -> Iterator[str]:
     if rest:
         yield f"after mending: {[(one.code, one.place, one.message) for one in rest]}"
     for path, data in each.files.items():
+        if each.defect.code in MOVED and path == each.expected[0]:
+            continue
         now = folder.joinpath(path).read_bytes()
         if path != each.expected[0]:
             if now != data:

@@ -16,7 +16,7 @@ BOM = "\ufeff"
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
 _TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
 """What turns the direction of the text around it, and tags, which nobody is shown."""
-_HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
+HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
 """Spaces of no width, and joiners that no script needs."""
 _FLAG = pattern("\U0001f3f4[\U000e0020-\U000e007f]+")
 """The flag of a region, which is spelt with tags."""
@@ -37,15 +37,15 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
         yield _line_ends(text, file)
     if text.isascii():
         if len(text.encode().translate(None, _CONTROLS)) < len(text):
-            yield from _first(text, file, _CONTROL, "CH0004")
+            yield from _first(text, file, CONTROL, "CH0004")
         return
-    yield from _first(text, file, _CONTROL, "CH0004")
+    yield from _first(text, file, CONTROL, "CH0004")
     shown = _FLAG.sub(lambda match: "." * len(match[0]), text.removeprefix(BOM))
     yield from _first(shown, file, _TURNING, "CH0005", "error")
-    yield from _first(shown, file, _HIDDEN, "CH0005")
+    yield from _first(shown, file, HIDDEN, "CH0005")
 
 
-_CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
+CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
 """Control characters; U+0085 ends a line."""
 
 

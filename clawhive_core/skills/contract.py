@@ -87,6 +87,7 @@ def _exported_tool(body: Fields, path: KeyPath, value: Any, contracts: Fields) -
     else:
         fields = Fields.of(body.document, path, value)
         if "name" not in fields:
+            fields.closed(_TOOL_KEYS, "an exported tool")
             raise fields.fail(None, "an exported tool needs `name`", "add `name: ...`")
         name, place = fields.text("name"), fields.place("name")
     fields.closed(_TOOL_KEYS, "an exported tool")
@@ -181,5 +182,7 @@ def read_requires(contract: Fields) -> Requires:
 def _system(body: Fields, path: KeyPath, value: Any) -> str:
     system = _SYSTEMS.get(value.lower()) if isinstance(value, str) else None
     if system is None:
-        raise body.document.fail(path, f"`{value}` is no system", "use linux, macos or windows")
+        close = did_you_mean(value.lower(), _SYSTEMS) if isinstance(value, str) else None
+        fix = close or "use linux, macos or windows"
+        raise body.document.fail(path, f"`{value}` is no system", fix)
     return system

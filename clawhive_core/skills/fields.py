@@ -12,6 +12,9 @@ from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 
 T = TypeVar("T")
 
+LISTED = "put it in brackets"
+"""The title of fixes for a text that stands where a list of texts must."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fields:
@@ -58,7 +61,7 @@ class Fields:
         """Return the entries of a list with their paths; none where it is missing."""
         value = self.values.get(key, [])
         if not isinstance(value, list):
-            raise self.fail(key, "must be a list")
+            raise self.fail(key, "must be a list", LISTED if isinstance(value, str) else None)
         return [(self.at(key, index), item) for index, item in enumerate(cast("list[Any]", value))]
 
     def text(self, key: str, default: str = "") -> str:

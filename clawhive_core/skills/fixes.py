@@ -15,15 +15,21 @@ from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.diagnostics.nearest import nearest, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
+from clawhive_core.skills.fields import LISTED
 from clawhive_core.skills.source import Source
 from clawhive_core.skills.text import unquoted
 from clawhive_core.skills.written import (
     close_front,
+    cut_controls,
     cut_item,
+    cut_unseen,
+    end_alike,
     indent_by_spaces,
     join_tools,
+    write_date,
     write_group,
     write_in_lines,
+    write_verb,
     write_word,
 )
 
@@ -31,13 +37,14 @@ QUOTE = "put it in quotes"
 """The title of fixes for a scalar that YAML reads as another type than text."""
 
 _PLAIN = pattern(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)", re.ASCII)
-_NUMBER = pattern(r"(\d{1,9})(\.\d{1,9})?")
+_VERSION = pattern(r"([\"']?)v?(\d{1,9})(\.\d{1,9})?(?:\.\d{1,9})?\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _QUOTED_FLAG = pattern(r"([\"'])(true|false|True|False)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
+_ONE_TEXT = pattern(r"(?:[A-Za-z][\w.-]*|\"[^\"\\]+\"|'[^']+')(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
 _ENTRY = pattern(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = pattern(r"write `name: ([^`]+)`")
 _HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
-_ALIKE = 0.8
+_ALIKE = 0.75
 """How alike a suggested key must be to be written without asking."""
 
 Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
@@ -88,17 +95,21 @@ def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
         start, rest = _rest(finding, source)
         match = _QUOTED_FLAG.match(rest)
         return () if match is None else (Edit(start, start + len(match[0]), match[2].lower()),)
+    if title == LISTED:
+        start, rest = _rest(finding, source)
+        match = _ONE_TEXT.match(rest)
+        return () if match is None else (Edit(start, start + len(match[0]), f"[{match[0]}]"),)
     return write_word(finding, source) if title != QUOTE else _quote_scalar(finding, source)
 
 
 def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write MAJOR.MINOR in quotes for a number, for `v1.2` and for a version of three parts."""
     start, rest = _rest(finding, source)
-    match = _PLAIN.match(rest)
-    number = None if match is None else _NUMBER.fullmatch(match[0])
-    if number is None:
+    match = _VERSION.match(rest)
+    if match is None:
         return ()
-    text = f'"{number[1]}{number[2] or ".0"}"'
-    return (Edit(start, start + len(number[0]), text),)
+    text = f'"{match[2]}{match[3] or ".0"}"'
+    return (Edit(start, start + len(match[0]), text),)
 
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -114,7 +125,7 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the folder's name: as the first key, or in the place of another name or of none."""
     named = _NAMED.fullmatch(_title(finding))
     if named is None:
-        return ()
+        return _rename_key(finding, source)
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
     if finding.code in {"CH0203", "CH0204"}:
         start, rest = _rest(finding, source)
@@ -182,8 +193,12 @@ def _indent(line: str) -> int:
 
 
 _MENDERS: Mapping[str, Mender] = {
+    "CH0003": end_alike,
+    "CH0004": cut_controls,
+    "CH0005": cut_unseen,
     "CH0010": _cut_mark,
     "CH0201": _write_name,
+    "CH0205": _rename_key,
     "CH0203": _write_name,
     "CH0204": _write_name,
     "CH0207": _quote_scalar,
@@ -201,6 +216,7 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0305": _mend_value,
     "CH0306": _rename_key,
     "CH0308": write_word,
+    "CH0309": write_verb,
     "CH0310": write_word,
     "CH0312": write_word,
     "CH0501": _quote_version,
@@ -214,6 +230,8 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0605": _quote_version,
     "CH0606": cut_item,
     "CH0611": write_word,
+    "CH0616": cut_item,
+    "CH0701": write_date,
     "CH0704": write_word,
     "CH0706": write_word,
 }

@@ -16,16 +16,17 @@ from typing import Any, Literal, cast
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.alike import check_alike
+from clawhive_core.skills.body import check_body, same_but_for_case
 from clawhive_core.skills.fixes import QUOTE
 from clawhive_core.skills.place import Place
-from clawhive_core.skills.reading import not_text
+from clawhive_core.skills.reading import STANDARD_KEYS, misspelt_key, no_description, not_text
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.text import SkillText, read_skill_text, text_file
 
 Profile = Literal["lenient", "strict", "portable"]
 PROFILES: tuple[Profile, ...] = ("lenient", "strict", "portable")
 
-_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _RAISED = frozenset({"CH0201", "CH0206", "CH0225", "CH0227"})
 """What is an error of the standard, and less where skills are only loaded."""
 _COVERED = frozenset({"CH0202", "CH0204", "CH0301"})
@@ -37,11 +38,12 @@ _MAX_COMPATIBILITY = 500
 def at_profile(skills: SkillSet, profile: Profile) -> list[Finding]:
     """Return the findings of a set as a profile weighs them, with what else it demands."""
     if profile == "lenient":
-        return [*skills.findings]
+        return [*skills.findings, *check_alike([each.skill for each in skills.entries])]
     used = {each.skill for entry in skills.entries for each in entry.skill.imports}
     texts = {shown_path(entry.skill.text_file) for entry in skills.entries if entry.skill.text_file}
     found = [_raised(each) if each.file in texts else each for each in skills.findings]
     found = [each for each in found if each.file not in texts or each.code not in _COVERED]
+    found.extend(check_alike([each.skill for each in skills.entries]))
     for entry in skills.entries:
         found.extend(_Standard(entry, profile, imported=entry.skill.id in used).findings())
     return found
@@ -73,14 +75,16 @@ class _Standard:
         yield from _description(text)
         yield from _compatibility(text)
         yield from _keys(text)
+        yield from check_body(text)
         if self._profile == "portable":
             yield from _portable(text)
+            yield from same_but_for_case(self._skill.folder)
 
     def _unread(self) -> Path | None:
         """Return the SKILL.md of a skill whose text could not be read."""
-        file = self._skill.folder / TEXT_FILE
-        alone = self._skill.content == self._skill.manifest
-        return file if not alone and file.is_file() else None
+        if self._skill.content == self._skill.manifest:
+            return None
+        return text_file(self._skill.folder)
 
     def _name(self, text: SkillText) -> Iterator[Finding]:
         name, place = text.values.get("name"), text.place("name")
@@ -136,8 +140,7 @@ def _description(text: SkillText) -> Iterator[Finding]:
     if value is not None and not isinstance(value, str):
         yield not_text(place)
     elif not (value or "").strip():
-        message = "there is no description, so no model can know when to use the skill"
-        yield place.finding("CH0205", "error", message, "write `description: ...`")
+        yield no_description(text)
 
 
 def _compatibility(text: SkillText) -> Iterator[Finding]:
@@ -150,10 +153,11 @@ def _compatibility(text: SkillText) -> Iterator[Finding]:
 
 
 def _keys(text: SkillText) -> Iterator[Finding]:
+    told = {misspelt_key(text, each) for each in ("name", "description")}
     for key in text.values:
-        if key in _KEYS or text.document is None:
+        if key in STANDARD_KEYS or key in told or text.document is None:
             continue
-        close = did_you_mean(key, [each for each in _KEYS if each not in text.values])
+        close = did_you_mean(key, [each for each in STANDARD_KEYS if each not in text.values])
         ours = key in {"exports", "imports", "requires"}
         other = "move it to clawhive.yaml" if ours else "move it below `metadata`"
         place = text.document.place((key,), key=True)
@@ -172,7 +176,10 @@ def _portable(text: SkillText) -> Iterator[Finding]:
         place = text.place("allowed-tools")
         yield place.finding("CH0210", "error", message, "write it as one text, without commas")
     yield from _metadata(text)
+    listed = text.place("allowed-tools") if tools is not None else None  # told of already
     for place in () if text.document is None else text.document.flow_styled():
+        if place == listed:
+            continue
         message = "a list or mapping in brackets, which the reference validator cannot read"
         yield place.finding("CH0213", "error", message, "write it in lines")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest, suggestion
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contract import REQUIRES_KEYS
@@ -19,10 +20,13 @@ from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
 from clawhive_core.skills.phase import Phase, in_phase
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.skill import Skill
-from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text, text_file
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
 _MAX_DESCRIPTION = 1024
+
+STANDARD_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+"""The keys of a SKILL.md that the public standard knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,33 @@ def not_text(place: Place) -> Finding:
     return place.finding("CH0207", "error", message, "put it in quotes")
 
 
+def no_description(text: SkillText) -> Finding:
+    """Return the error for a description that is missing, empty, or under a misspelt key."""
+    message = "there is no description, so no model can know when to use the skill"
+    place, fix = text.place("description"), "write `description: ...`"
+    place, fix = _misspelt(text, "description") or (place, fix)
+    return place.finding("CH0205", "error", message, fix)
+
+
+def misspelt_key(text: SkillText, wanted: str) -> str | None:
+    """Return the key that stands for a missing one and looks like it, None where there is none."""
+    if wanted in text.values:
+        return None
+    keys = [key for key in text.values if key not in STANDARD_KEYS]
+    return nearest(wanted, keys, cutoff=0.75)
+
+
+def _misspelt(text: SkillText, wanted: str) -> tuple[Place, str] | None:
+    """Return the place of a misspelt key and what to write for it."""
+    key = misspelt_key(text, wanted)
+    if key is None or text.document is None:
+        return None
+    return text.document.place((key,), key=True), suggestion(wanted)
+
+
 def is_skill(folder: Path) -> bool:
     """Whether a folder is a skill: it has a SKILL.md or a manifest."""
-    return any(is_file(folder / name) for name in (TEXT_FILE, *MANIFESTS))
+    return any(is_file(folder / name) for name in (TEXT_FILE, *MANIFESTS, OTHER_NAME))
 
 
 def read_skill(place: Path, source: str) -> ReadSkill:
@@ -95,8 +123,8 @@ class _Folder:
     def __init__(self, folder: Path, source: str) -> None:
         self._folder = folder
         self._manifests = [folder / name for name in MANIFESTS if is_file(folder / name)]
-        file = folder / TEXT_FILE
-        self._text = read_skill_text(file) if is_file(file) else None
+        file = text_file(folder)
+        self._text = None if file is None else read_skill_text(file)
         self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
         self._skill = Skill(_slug(folder.name), "0.0.0", folder, source)
 
@@ -130,7 +158,8 @@ class _Folder:
         if not isinstance(name, str) or not name:
             message = "`name` is missing" if name is None else "`name` must be a text"
             fix = f"write `name: {self._skill.id}`"
-            self._findings.append(text.place("name").finding("CH0201", "warning", message, fix))
+            place, fix = _misspelt(text, "name") or (text.place("name"), fix)
+            self._findings.append(place.finding("CH0201", "warning", message, fix))
         elif ID.fullmatch(name) is None:
             message = "`name` is no id, so the skill is called like its folder"
             self._findings.append(text.place("name").finding("CH0202", "note", message))
@@ -164,9 +193,7 @@ class _Folder:
         if value is not None and not isinstance(value, str):
             self._findings.append(not_text(place))
         elif not self._manifests:
-            message = "there is no description, so no model can know when to use the skill"
-            fix = "write `description: ...`"
-            self._findings.append(place.finding("CH0205", "error", message, fix))
+            self._findings.append(no_description(text))
         return ""
 
     def _inside(self, text: SkillText) -> list[tuple[KeyPath, Any]]:

@@ -7,7 +7,7 @@ finding, because half of all broken files are broken in just that way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
@@ -18,9 +18,11 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.document import Document, read_text, with_severity
-from clawhive_core.skills.place import InvalidSkill, Place
+from clawhive_core.skills.place import InvalidSkill, Place, is_file
 
 TEXT_FILE = "SKILL.md"
+OTHER_NAME = "skill.md"
+"""How some call it, which the reference validators read too."""
 
 _FENCE = "---"
 _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
@@ -53,13 +55,19 @@ class _Parts:
     """How many lines stand before the frontmatter."""
 
 
+def text_file(folder: Path) -> Path | None:
+    """Return the SKILL.md of a folder, else its `skill.md`; None where there is neither."""
+    names = (folder / TEXT_FILE, folder / OTHER_NAME)
+    return next((file for file in names if is_file(file)), None)
+
+
 def read_skill_text(file: Path) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
     try:
         raw = read_text(file, "text")
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
-    odd = tuple(odd_characters(raw, shown_path(file)))
+    odd = (*_other_name(file), *odd_characters(raw, shown_path(file)))
     try:
         parts = _split(raw.removeprefix(BOM), Place(shown_path(file)))
     except InvalidSkill as error:
@@ -76,6 +84,13 @@ def read_skill_text(file: Path) -> SkillText:
         return SkillText(file, body=parts.body, findings=tuple(found))
     values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
     return SkillText(file, values, parts.body, document, tuple(found))
+
+
+def _other_name(file: Path) -> Iterator[Finding]:
+    if file.name == OTHER_NAME:
+        message = f"most tools see no skill here: they look for `{TEXT_FILE}`"
+        fix = f"rename it to {TEXT_FILE}"
+        yield Place(shown_path(file)).finding("CH0008", "warning", message, fix)
 
 
 def _split(text: str, place: Place) -> _Parts:

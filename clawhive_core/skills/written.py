@@ -9,6 +9,7 @@ from typing import Any, cast
 from clawhive_core.diagnostics.finding import Edit, Finding
 from clawhive_core.diagnostics.nearest import nearest, suggested
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.characters import CONTROL, HIDDEN
 from clawhive_core.skills.source import Source
 
 _ALIKE = 0.75
@@ -20,9 +21,13 @@ _DIGITS = pattern(r"\d+")
 _ITEM = pattern(r"[ ]*- +([\"']?)[\w.-]+\1[ \t]*(?:#.*)?")
 _TOOL = r"[\w.:*()/@-]+"
 _LISTED = pattern(rf"([\"']?)({_TOOL}(?:[ \t]*,[ \t]*{_TOOL})+)\1(?=[ \t]*(?:$|[ \t]#))")
-_BRACKETS = pattern(r"\[([^\[\]{}#&*|>\"']*)\](?=[ \t]*(?:$|[ \t]#))")
+_BRACKETS = pattern(r"\[([^\[\]{}#&|>\"']*)\](?=[ \t]*(?:$|[ \t]#))")
 _FENCE = pattern(r"---[ \t]*")
 _ENTRY = pattern(r"[A-Za-z_][\w.-]*:(?:[ \t].*)?|[ \t]+\S.*|#.*")
+_EARLIEST = pattern(r"write `removal_date: (\d{4}-\d\d-\d\d)` or later")
+_DAY = pattern(r"([\"']?)(\d{4}-\d\d-\d\d)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
+_VERB = pattern(r"[\"']?([a-z]+\.[a-z_.]+)(?=[:\"'\s,\]]|$)")
+_CR_LF, _LF, _CR = pattern(r"\r\n"), pattern(r"(?<!\r)\n"), pattern(r"\r(?!\n)")
 _GROUP = pattern(r"\(\?P<(?=[A-Za-z_]\w*>)", re.ASCII)
 
 
@@ -78,6 +83,53 @@ def write_group(finding: Finding, source: Source) -> tuple[Edit, ...]:
         return ()
     ends = (match.start() for match in _GROUP.finditer(rest))
     return tuple(Edit(start + at, start + at + 4, "(?<") for at in ends)
+
+
+def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write the first day on which a tool may go."""
+    start, rest = _rest(finding, source)
+    day, there = _EARLIEST.fullmatch(_title(finding)), _DAY.match(rest)
+    if day is None or there is None:
+        return ()
+    return (Edit(start + there.start(2), start + there.end(2), day[1]),)
+
+
+def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write the verb that a title suggests at the beginning of a permission."""
+    start, rest = _rest(finding, source)
+    match, verb = _VERB.match(rest), suggested(_title(finding))
+    if match is None or verb is None or not _is_slip(match[1], verb):
+        return ()
+    return (Edit(start + match.start(1), start + match.end(1), verb),)
+
+
+def end_alike(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """End lines like most others of the file, where some end otherwise."""
+    text = source.text
+    windows, others = [*_CR_LF.finditer(text)], [*_LF.finditer(text)]
+    if not windows or not others or _CR.search(text) or str(finding.file).endswith(".py"):
+        return ()
+    few, end = (windows, "\n") if len(windows) <= len(others) else (others, "\r\n")
+    return tuple(Edit(each.start(), each.end(), end) for each in few)
+
+
+def cut_controls(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Cut the control characters of a text; in code they may be meant."""
+    if str(finding.file).endswith(".py"):
+        return ()
+    return tuple(Edit(each.start(), each.end(), "") for each in CONTROL.finditer(source.text))
+
+
+def cut_unseen(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Cut spaces of no width between letters that need none: scripts of Asia break lines at them."""
+    if str(finding.file).endswith(".py") or finding.severity == "error":
+        return ()
+    text = source.text
+    return tuple(
+        Edit(each.start(), each.end(), "")
+        for each in HIDDEN.finditer(text)
+        if each.start() and text[each.start() - 1].isascii() and text[each.end() :][:1].isascii()
+    )
 
 
 def join_tools(finding: Finding, source: Source) -> tuple[Edit, ...]:
