@@ -1,8 +1,9 @@
 """Valid skills made up by a program: names, tools, schemas, and the ways people lay out YAML.
 
-`made(random)` returns a set of two skills, one that exports tools and one that imports them, as trees
-of values. `Marked` and `Key` say which value or key a defect stands at; `written` turns the trees
-into files, in which the mark tells the exact line and column by construction, without any parser.
+`made(random)` returns a set of two skills, one that exports tools and one that imports them, as
+trees of values. `Marked` and `Key` say which value or key a defect stands at; `written` turns the
+trees into files, in which the mark tells the exact line and column by construction, without any
+parser.
 """
 
 from __future__ import annotations
@@ -19,10 +20,18 @@ MARK = "\ue000"
 
 PLAIN = re.compile(r"[A-Za-z\u00e0-\u024f\u4e00-\u9fff_][\w/-]*(?:[ .][\w/-]+)*")
 WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
-SYLLABLES = "ba be bi bo bu da de di do du fa fe fi fo ga ge gi go ka ke ki ko la le li lo ma".split()
-SYLLABLES += "me mi mo na ne ni no pa pe pi po ra re ri ro sa se si so ta te ti to va ve vi vo".split()
-VERBS = "calculate describe fetch summarise translate measure compare collect publish".split()
-NOUNS = "horoscope invoice weather document calendar picture molecule recipe timetable".split()
+SYLLABLES = [one + two for one in "bdfgklmnprstv" for two in "aeio"]
+VERBS = (
+    "calculate",
+    "describe",
+    "fetch",
+    "summarise",
+    "translate",
+    "measure",
+    "compare",
+    "collect",
+)
+NOUNS = ("horoscope", "invoice", "weather", "document", "calendar", "picture", "molecule", "recipe")
 ENDS = ("\n", "\n", "\n", "\r\n")
 PHRASES = ("für Café-Besuche", "当用户询问时使用", "in one step", "with care", "for every day")
 
@@ -340,7 +349,9 @@ def written(skills: Made, *, as_json: bool = False, alone: bool = False) -> dict
     manifest = JsonWriter(rnd) if as_json else Writer(rnd, flow=flow)
     files = {
         f"{skills.name}/SKILL.md": f"---\n{front}---\n\n{skills.body}",
-        f"{skills.name}/clawhive.{'json' if as_json else 'yaml'}": manifest.written(skills.contract),
+        f"{skills.name}/clawhive.{'json' if as_json else 'yaml'}": manifest.written(
+            skills.contract
+        ),
         f"{skills.name}/handlers.py": skills.handlers,
     }
     if not skills.contract:

@@ -24,7 +24,9 @@ _FENCED = pattern(r"(?m)^[ \t]*(`{3,}|~{3,})[^\n]*\n(?:.*\n)*?[ \t]*\1[`~]*[ \t]
 _CODE = pattern(r"(`+)[^`\n]+\1")
 _LINK = pattern(r"!?\[[^\]\n]*\]\(<?([^()<>\s]+)>?(?:[ \t]+\"[^\"\n]*\")?\)")
 _SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:|[#/\\?]|.*[{}$*|]")
-_SCRIPT = pattern(r"(?<![\w/.~}-])(\./)?(scripts/[\w./-]*\w\.(?:py|sh|bash|js|mjs|ts|rb|pl))(?![\w/])")
+_SCRIPT = pattern(
+    r"(?<![\w/.~}-])(\./)?(scripts/[\w./-]*\w\.(?:py|sh|bash|js|mjs|ts|rb|pl))(?![\w/])"
+)
 
 
 def check_body(text: SkillText) -> Iterator[Finding]:

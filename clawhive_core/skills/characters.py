@@ -53,7 +53,9 @@ def _line_ends(text: str, file: str) -> Finding:
     at = text.index("\r")
     windows, others = text.count("\r\n"), text.count("\n") - text.count("\r\n")
     ends = "Windows and others" if windows and others else "Windows" if windows else "an old Mac"
-    return _place(text, at, file).finding("CH0003", "note", f"the lines end like those of {ends}", "end them by LF")
+    return _place(text, at, file).finding(
+        "CH0003", "note", f"the lines end like those of {ends}", "end them by LF"
+    )
 
 
 def _place(text: str, at: int, file: str) -> Place:

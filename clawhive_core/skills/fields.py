@@ -91,7 +91,9 @@ class Fields:
         there = str(self.values[key])
         meant = [each for each in values if str(each).lower() == there.lower()]
         listed = f"use one of {', '.join(map(str, values))}"
-        fix = suggestion(str(meant[0])) if meant else did_you_mean(there, map(str, values)) or listed
+        fix = (
+            suggestion(str(meant[0])) if meant else did_you_mean(there, map(str, values)) or listed
+        )
         raise self.fail(key, f"`{there}` is unknown", fix)
 
     def closed(self, keys: Sequence[str], what: str) -> None:

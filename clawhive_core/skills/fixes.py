@@ -129,7 +129,9 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
     if finding.code in {"CH0203", "CH0204"}:
         start, rest = _rest(finding, source)
-        old = re.match(r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))", rest)
+        old = re.match(
+            r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))", rest
+        )
         return () if old is None else (Edit(start, start + len(old[0]), name),)
     fence = _fence(source)
     if fence is None or "is missing" not in finding.message:

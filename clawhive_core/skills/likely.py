@@ -1,4 +1,4 @@
-"""Which name of another skill or plugin a misspelt one was meant to be, by what the skill's code says.
+"""Which name of another skill or plugin was meant by a misspelt one: what the skill's code says.
 
 A name that is gone may be much like one that is there. So a suggestion is certain only where the
 handlers or steps of the skill name the suggested one and never the other.
@@ -59,7 +59,7 @@ def without_consequences(findings: Sequence[Finding], causes: Iterable[Finding])
 
 
 def _names_of(cause: Finding) -> Iterator[str]:
-    """Yield the misspelt name and the one that is meant: of a skill, or of a tool with its skill."""
+    """Yield the misspelt name and the one that is meant: of a skill, or of a tool and its skill."""
     title = "" if cause.fix is None else cause.fix.title
     close = suggested(title)
     if cause.code not in _CAUSES or close is None:

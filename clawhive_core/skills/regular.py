@@ -1,6 +1,6 @@
-"""Regular expressions of schemas that not every validator reads: ECMA-262 is what the standard names.
+"""Regular expressions of schemas that not every validator reads: the standard names ECMA-262.
 
-Source: JSON Schema 2020-12, core 6.4 "Regular Expressions" and its list of tokens that are portable.
+Source: JSON Schema 2020-12, core 6.4 "Regular Expressions".
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _TOKEN = pattern(
     r"|(?P<look>\(\?<?[=!])"
     r"|(?P<other>\(\?(?:#|>|[a-zA-Z-]+[:)])|[*+?}]\+)",
 )
-_NOT_ECMA = {"anchor": "begins or ends at `\\A`, `\\Z` or `\\z`", "python": "names a group by `(?P<`"}
+_NOT_ECMA = {
+    "anchor": "begins or ends at `\\A`, `\\Z` or `\\z`",
+    "python": "names a group by `(?P<`",
+}
 _DATA = frozenset({"const", "enum", "default", "examples"})
 
 
@@ -36,7 +39,9 @@ def check_patterns(schema: Mapping[str, Any] | None) -> Iterator[SchemaMistake]:
                 break
         else:
             if kinds & {"back", "look"}:
-                message = f"the pattern `{text}` looks around or back: engines of linear time refuse it"
+                message = (
+                    f"the pattern `{text}` looks around or back: engines of linear time refuse it"
+                )
                 fix = "write it without, or split it into cases"
                 yield SchemaMistake(path, message, "CH0508", "note", fix)
 

@@ -47,9 +47,8 @@ def schema_problem(schema: Mapping[str, Any]) -> SchemaMistake | None:
         path = tuple(error.instance_path)
         return SchemaMistake(path, error.message[:200], fix=_type_meant(schema, path))
     except ValueError as error:
-        if _KEY_IS_NO_TEXT in str(error):  # the document says where (CH0231)
-            return None
-        return SchemaMistake((), str(error)[:200])
+        told = _KEY_IS_NO_TEXT in str(error)  # by the document, with the place (CH0231)
+        return None if told else SchemaMistake((), str(error)[:200])
     return None
 
 

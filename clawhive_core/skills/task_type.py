@@ -78,7 +78,9 @@ def _check_names(body: Fields, steps: tuple[Mapping[str, Any], ...]) -> None:
             raise InvalidSkill(body.document.finding("CH0308", path, message, "rename one"))
         for place, need in enumerate(step.get("needs", [])):
             if need not in names:
-                free = [name for name in names if name not in step["needs"] and name != step["name"]]
+                free = [
+                    name for name in names if name not in step["needs"] and name != step["name"]
+                ]
                 fix = did_you_mean(need, free) or f"there are: {', '.join(names)}"
                 path = body.at("steps", index, "needs", place)
                 message = f"no step is called `{need}`"

@@ -14,7 +14,9 @@ from clawhive_core.skills.source import Source
 
 _ALIKE = 0.75
 """How alike a suggested value must be to be written without asking."""
-_WORD = pattern(r"([\"']?)([^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)")
+_WORD = pattern(
+    r"([\"']?)([^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)"
+)
 _WRITE = pattern(r"write `([\w./-]+)`")
 _SAFE = pattern(r"[A-Za-z_][\w./-]*|\d+/[a-z]+|\d{4}-\d\d-\d\d", re.ASCII)
 _DIGITS = pattern(r"\d+")
@@ -22,6 +24,7 @@ _ITEM = pattern(r"[ ]*- +([\"']?)[\w.-]+\1[ \t]*(?:#.*)?")
 _TOOL = r"[\w.:*()/@-]+"
 _LISTED = pattern(rf"([\"']?)({_TOOL}(?:[ \t]*,[ \t]*{_TOOL})+)\1(?=[ \t]*(?:$|[ \t]#))")
 _BRACKETS = pattern(r"\[([^\[\]{}#&|>\"']*)\](?=[ \t]*(?:$|[ \t]#))")
+_TOOL_ITEM = pattern(rf"[ ]*- +({_TOOL})[ \t]*")
 _FENCE = pattern(r"---[ \t]*")
 _ENTRY = pattern(r"[A-Za-z_][\w.-]*:(?:[ \t].*)?|[ \t]+\S.*|#.*")
 _EARLIEST = pattern(r"write `removal_date: (\d{4}-\d\d-\d\d)` or later")
@@ -53,7 +56,7 @@ def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 
 def _is_slip(there: str, word: str) -> bool:
-    """Whether a word may be a misspelling: numbers are never one, `v1` is another thing than `v2`."""
+    """Whether a word may be a misspelling: `v1` is none of `v2`, numbers mean something."""
     same = _DIGITS.findall(there) == _DIGITS.findall(word)
     return same and nearest(there.lower(), [word.lower()], cutoff=_ALIKE) is not None
 
@@ -121,7 +124,7 @@ def cut_controls(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 
 def cut_unseen(finding: Finding, source: Source) -> tuple[Edit, ...]:
-    """Cut spaces of no width between letters that need none: scripts of Asia break lines at them."""
+    """Cut spaces of no width between ASCII letters: other scripts break their lines at them."""
     if str(finding.file).endswith(".py") or finding.severity == "error":
         return ()
     text = source.text
@@ -148,16 +151,17 @@ def join_tools(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 
 def _join_lines(first: int, source: Source) -> tuple[Edit, ...]:
-    key, number = source.line(first - 1), first
+    """Write a list in lines below its key, when nothing but another key or the end follows."""
+    key, number = source.line(first - 1).rstrip(), first
     tools: list[str] = []
-    while match := re.fullmatch(rf"[ ]*- +({_TOOL})[ \t]*", source.line(number)):
+    while match := _TOOL_ITEM.fullmatch(source.line(number)):
         tools.append(match[1])
         number += 1
     following = source.line(number)
-    if not tools or key.rstrip() != "allowed-tools:" or following[:1] in {" ", "-", "#"}:
-        if not _FENCE.fullmatch(following) or key.rstrip() != "allowed-tools:" or not tools:
-            return ()
-    start = source.offset(first - 1, len(key.rstrip()) + 1)
+    ends = _FENCE.fullmatch(following) or following[:1] not in {" ", "-", "#"}
+    if not tools or key != "allowed-tools:" or not ends:
+        return ()
+    start = source.offset(first - 1, len(key) + 1)
     last = source.offset(number - 1, len(source.line(number - 1)) + 1)
     return (Edit(start, last, f" {' '.join(tools)}"),)
 
@@ -240,18 +244,16 @@ def _is_yaml(text: str) -> bool:
 
 
 def close_front(finding: Finding, source: Source) -> tuple[Edit, ...]:
-    """Write the second fence where the keys end: before the first empty line, with text after it."""
+    """Write the second fence after the last key, where an empty line and then text follow."""
     number = finding.line or 1
     keys: list[str] = []
     while _ENTRY.fullmatch(line := source.line(number + 1)):
         keys.append(line)
         number += 1
-    named = {key for key in ("name:", "description:") if any(each.startswith(key) for each in keys)}
-    after = source.line(number + 1), source.line(number + 2)
-    if len(named) < 2 or after[0].strip() or not after[1].strip() or _ENTRY.match(after[1]):  # noqa: PLR2004 - both
-        if not after[1].startswith("#") or len(named) < 2 or after[0].strip():  # noqa: PLR2004 - both
-            return ()
-    if not _is_yaml("\n".join(keys)):
+    empty, text = source.line(number + 1), source.line(number + 2)
+    whole = all(any(each.startswith(key) for each in keys) for key in ("name:", "description:"))
+    begins = text.startswith("#") or (text.strip() and not _ENTRY.match(text))
+    if empty.strip() or not whole or not begins or not _is_yaml("\n".join(keys)):
         return ()
     at = source.end(number)
     return (Edit(at, at, f"---{source.line_end()}"),)
