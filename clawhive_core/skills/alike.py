@@ -18,12 +18,11 @@ _FEWEST = 4
 def check_alike(skills: Sequence[Skill]) -> Iterator[Finding]:
     """Yield a note for each skill whose description has just the words of one that stands before.
 
-    Order, punctuation, capital letters and the skills' own names do not count.
+    Order, punctuation and capital letters do not count.
     """
     first: dict[frozenset[str], Skill] = {}
     for skill in sorted(skills, key=lambda each: (str(each.file), each.id)):
-        own = {*_WORD.findall(skill.id.lower().replace("_", " "))}
-        words = frozenset(_WORD.findall(skill.description.lower())) - own
+        words = frozenset(_WORD.findall(skill.description.lower()))
         if len(words) < _FEWEST:
             continue
         other = first.setdefault(words, skill)

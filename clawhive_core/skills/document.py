@@ -18,6 +18,10 @@ MAX_DEPTH = 64
 MAX_VALUES = 100_000
 """How many values a document may hold, those that aliases repeat included."""
 
+MAX_SAID = 100
+"""How much of one kind is said of a document: who mends that much looks again."""
+
+_WIDE = 32
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
 _TAGS = frozenset(
@@ -46,6 +50,8 @@ class Document:
         self.file = file
         self._first_line = first_line
         self._what = what
+        self._indexes: dict[int, dict[Any, tuple[Any, Any]]] = {}
+        """The entries of wide mappings by their keys, so that looking up each is no square."""
         self._node, self.value = self._parse(text)
         self.problems: list[Finding] = []
         """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
@@ -67,11 +73,21 @@ class Document:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
         node: Any = self._node
         for index, part in enumerate(path):
-            found = _child(node, part)
+            found = self._child(node, part)
             if found is None:
                 break
             node = found[0] if key and index == len(path) - 1 else found[1]
         return self._at(None if node is None else node.start_mark)
+
+    def _child(self, node: Any, part: str | int) -> tuple[Any, Any] | None:
+        if node is None or node.id != "mapping" or len(node.value) < _WIDE:
+            return _child(node, part)
+        if id(node) not in self._indexes:
+            entries = reversed(node.value)  # of two equal keys the first one is meant
+            self._indexes[id(node)] = {
+                key.value: (key, value) for key, value in entries if isinstance(key.value, str)
+            }
+        return self._indexes[id(node)].get(part)
 
     def finding(
         self, code: str, path: KeyPath, message: str, fix: str | None = None, *, key: bool = False
@@ -187,7 +203,8 @@ class Document:
 
     def _note(self, node: Any, code: str, message: str, fix: str | None = None) -> None:
         fix = fix or "put it in quotes"
-        self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
+        if len(self.problems) < MAX_SAID:
+            self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
 
 
 def read_text(path: Path, what: str) -> str:

@@ -55,7 +55,7 @@ def load_skills(
         StorageError: The list of skills that are off cannot be used.
     """
     found = _Found(config, os.environ if env is None else env)
-    for path in paths:
+    for path in sorted(paths):  # whatever their order, the same one of equal names counts
         found.add_path(path)
     search = search_path(config, sources)
     found.findings.extend(search.findings)

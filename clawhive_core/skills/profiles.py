@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,6 +19,7 @@ from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.alike import check_alike
 from clawhive_core.skills.body import check_body, same_but_for_case
+from clawhive_core.skills.document import MAX_SAID
 from clawhive_core.skills.fixes import QUOTE
 from clawhive_core.skills.place import Place
 from clawhive_core.skills.reading import STANDARD_KEYS, misspelt_key, no_description, not_text
@@ -154,9 +156,10 @@ def _compatibility(text: SkillText) -> Iterator[Finding]:
 
 def _keys(text: SkillText) -> Iterator[Finding]:
     told = {misspelt_key(text, each) for each in ("name", "description")}
-    for key in text.values:
-        if key in STANDARD_KEYS or key in told or text.document is None:
-            continue
+    unknown = (key for key in text.values if key not in STANDARD_KEYS and key not in told)
+    for key in islice(unknown, MAX_SAID):
+        if text.document is None:
+            return
         close = did_you_mean(key, [each for each in STANDARD_KEYS if each not in text.values])
         ours = key in {"exports", "imports", "requires"}
         other = "move it to clawhive.yaml" if ours else "move it below `metadata`"
@@ -177,7 +180,8 @@ def _portable(text: SkillText) -> Iterator[Finding]:
         yield place.finding("CH0210", "error", message, "write it as one text, without commas")
     yield from _metadata(text)
     listed = text.place("allowed-tools") if tools is not None else None  # told of already
-    for place in () if text.document is None else text.document.flow_styled():
+    flow = () if text.document is None else text.document.flow_styled()
+    for place in islice(flow, MAX_SAID):
         if place == listed:
             continue
         message = "a list or mapping in brackets, which the reference validator cannot read"
@@ -192,8 +196,10 @@ def _metadata(text: SkillText) -> Iterator[Finding]:
         message = "`metadata` must be a mapping of texts"
         yield text.place("metadata").finding("CH0211", "error", message)
         return
-    for key, each in cast("dict[Any, Any]", value).items():
-        if not isinstance(each, str):
-            message = f"`metadata.{key}` must be a text"
-            fix = QUOTE if isinstance(each, int | float) else None
-            yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)
+    entries = cast("dict[Any, Any]", value).items()
+    for key, each in islice(
+        (entry for entry in entries if not isinstance(entry[1], str)), MAX_SAID
+    ):
+        message = f"`metadata.{key}` must be a text"
+        fix = QUOTE if isinstance(each, int | float) else None
+        yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)
