@@ -22,6 +22,7 @@ def registry() -> Mapping[str, Explanation]:
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
     from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
+    from clawhive_core.diagnostics.text_codes import TEXT_FINDINGS
     from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
 
     every = (
@@ -37,6 +38,7 @@ def registry() -> Mapping[str, Explanation]:
         *CONTRACT_FINDINGS,
         *DIFF_FINDINGS,
         *LOCK_FINDINGS,
+        *TEXT_FINDINGS,
     )
     return {item.code: item for item in sorted(every, key=lambda item: item.code)}
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 _LONGEST = 200  # comparing costs the square of the length, and nobody mistypes a longer name
 
+_SURE = 0.07
+"""How much more alike the nearest word must be than the next one."""
+
 
 def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | None:
     """Return the known word most like `word`, None where none is alike.
@@ -22,6 +25,24 @@ def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | No
 
     found = get_close_matches(word, list(words), n=1, cutoff=cutoff)
     return found[0] if found else None
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str | None:
+    """Return the sentence that suggests what is most like `word`, None where nothing is.
+
+    Where two are as likely it names both, so that nobody takes one of them for certain.
+    """
+    if len(word) > _LONGEST:
+        return None
+    from difflib import SequenceMatcher, get_close_matches
+
+    found = get_close_matches(word, list(words), n=2, cutoff=0.7)
+    if not found:
+        return None
+    likeness = [SequenceMatcher(None, each, word).ratio() for each in found]
+    if likeness[-1] + _SURE > likeness[0] and len(found) > 1:
+        return f"did you mean `{found[0]}` or `{found[1]}`?"
+    return suggestion(found[0])
 
 
 def suggestion(word: str) -> str:

@@ -17,7 +17,7 @@ _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
 _ORDINARY = bytes(set(range(128)) - {*_CONTROLS})
 _TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
 """What turns the direction of the text around it, and tags, which nobody is shown."""
-_HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
+HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
 """Spaces of no width, and joiners that no script needs."""
 _FLAG = pattern("\U0001f3f4[\U000e0020-\U000e007f]+")
 """The flag of a region, which is spelt with tags."""
@@ -39,15 +39,15 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
     rest = text.encode("utf-8", "replace").translate(None, _ORDINARY)
     if not rest or _ODD.search(rest.decode()) is None:
         return
-    yield from _first(text, file, _CONTROL, "CH0004")
+    yield from _first(text, file, CONTROL, "CH0004")
     shown = _FLAG.sub(lambda match: "." * len(match[0]), text.removeprefix(BOM))
     yield from _first(shown, file, _TURNING, "CH0005", "error")
-    yield from _first(shown, file, _HIDDEN, "CH0005")
+    yield from _first(shown, file, HIDDEN, "CH0005")
 
 
-_CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
+CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
 """Control characters; U+0085 ends a line."""
-_ODD = pattern(f"[{''.join(each.pattern[1:-1] for each in (_CONTROL, _TURNING, _HIDDEN))}]")
+_ODD = pattern(f"[{''.join(each.pattern[1:-1] for each in (CONTROL, _TURNING, HIDDEN))}]")
 """What a text that has nothing to be told of does not hold; of it alone, the search is short."""
 
 
@@ -55,8 +55,16 @@ def _line_ends(text: str, file: str) -> Finding:
     at = text.index("\r")
     windows, others = text.count("\r\n"), text.count("\n") - text.count("\r\n")
     ends = "Windows and others" if windows and others else "Windows" if windows else "an old Mac"
-    place = Place(file, text.count("\n", 0, at) + 1)
-    return place.finding("CH0003", "note", f"the lines end like those of {ends}", "end them by LF")
+    return _place(text, at, file).finding(
+        "CH0003", "note", f"the lines end like those of {ends}", "end them by LF"
+    )
+
+
+def _place(text: str, at: int, file: str) -> Place:
+    """Return where an offset stands; a byte order mark takes no column."""
+    begin = text.rfind("\n", 0, at)
+    column = at - begin - (begin < 0 and text.startswith(BOM))
+    return Place(file, text.count("\n", 0, at) + 1, column)
 
 
 def _first(
@@ -66,7 +74,7 @@ def _first(
     if match is None:
         return
     at, count = match.start(), len(kind.findall(text))
-    place = Place(file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    place = _place(text, at, file)
     name = unicodedata.name(match[0], "a control character")
     others = f", and {count - 1} more" if count > 1 else ""
     message = f"the text holds a character that nobody sees: U+{ord(match[0]):04X} {name}{others}"

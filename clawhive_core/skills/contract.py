@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.access import read_access
 from clawhive_core.skills.deprecation import read_deprecated
@@ -71,8 +71,8 @@ def _exported_tools(body: Fields) -> tuple[ExportedTool, ...]:
         tools[tool.name] = tool
     for name in contracts.values:
         if name not in tools:
-            close = nearest(name, tools)
-            fix = f"did you mean `{close}`?" if close else f"add `{name}` to `tools`"
+            free = [each for each in tools if each not in contracts]
+            fix = did_you_mean(name, free) or f"add `{name}` to `tools`"
             message = f"`{name}` is not among the exported tools"
             path = contracts.at(name)
             raise InvalidSkill(body.document.finding("CH0502", path, message, fix, key=True))
@@ -87,6 +87,7 @@ def _exported_tool(body: Fields, path: KeyPath, value: Any, contracts: Fields) -
     else:
         fields = Fields.of(body.document, path, value)
         if "name" not in fields:
+            fields.closed(_TOOL_KEYS, "an exported tool")
             raise fields.fail(None, "an exported tool needs `name`", "add `name: ...`")
         name, place = fields.text("name"), fields.place("name")
     fields.closed(_TOOL_KEYS, "an exported tool")
@@ -181,5 +182,7 @@ def read_requires(contract: Fields) -> Requires:
 def _system(body: Fields, path: KeyPath, value: Any) -> str:
     system = _SYSTEMS.get(value.lower()) if isinstance(value, str) else None
     if system is None:
-        raise body.document.fail(path, f"`{value}` is no system", "use linux, macos or windows")
+        close = did_you_mean(value.lower(), _SYSTEMS) if isinstance(value, str) else None
+        fix = close or "use linux, macos or windows"
+        raise body.document.fail(path, f"`{value}` is no system", fix)
     return system

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean, nearest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.fields import Fields
@@ -21,6 +21,7 @@ WINDOW = timedelta(days=30)
 
 _KEYS = ("tool", "removal_date", "replacement", "announced")
 _DATE = pattern(r"\d{4}-\d{2}-\d{2}")
+_LOOSE = pattern(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,20 @@ def _date(body: Fields, key: str) -> date:
     except ValueError:
         pass
     message = f"`{value}` is no date"
-    fix = "write YEAR-MONTH-DAY, such as 2026-07-01"
+    fix = _meant(value) or "write YEAR-MONTH-DAY, such as 2026-07-01"
     raise InvalidSkill(body.document.finding("CH0706", body.at(key), message, fix))
+
+
+def _meant(value: str) -> str | None:
+    """Return what to write for a date whose parts stand in the right order."""
+    match = _LOOSE.fullmatch(value)
+    if match is None:
+        return None
+    try:
+        meant = date(*map(int, match.groups()))
+    except ValueError:
+        return None
+    return f"write `{meant}`"
 
 
 def check_windows(skill: Skill, today: date) -> Iterator[Finding]:
@@ -153,8 +166,9 @@ def check_replacements(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Fin
         provider = known.get(owner or skill.id)
         names = () if provider is None else provider.exports.names()
         if tool not in names:
-            close = nearest(tool, names)
-            fix = f"did you mean `{close}`?" if close else "name a tool that is exported"
+            prefix = f"{owner}." if owner else ""
+            there = [f"{prefix}{name}" for name in names if name != entry.tool]
+            fix = did_you_mean(entry.replacement, there) or "name a tool that is exported"
             message = f"the replacement of `{entry.tool}`, `{entry.replacement}`, does not exist"
             yield entry.replacement_place.finding("CH0704", "error", message, fix)
         elif provider is not None and (chain := _chain(provider, tool)):

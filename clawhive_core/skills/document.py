@@ -20,6 +20,10 @@ MAX_VALUES = 100_000
 """How many values a document may hold, those that aliases repeat included."""
 
 _READ_TAGS = TAGS | {MERGE_TAG}
+MAX_SAID = 100
+"""How much of one kind is said of a document: who mends that much looks again."""
+
+_WIDE = 32
 _CHUNK = 64 * 1024
 
 
@@ -42,6 +46,8 @@ class Document:
         self.file = file
         self._first_line = first_line
         self._what = what
+        self._indexes: dict[int, dict[Any, tuple[Any, Any]]] = {}
+        """The entries of wide mappings by their keys, so that looking up each is no square."""
         self._node, self.value, plain = self._parse(text)
         self.problems: list[Finding] = []
         """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
@@ -64,11 +70,21 @@ class Document:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
         node: Any = self._node
         for index, part in enumerate(path):
-            found = _child(node, part)
+            found = self._child(node, part)
             if found is None:
                 break
             node = found[0] if key and index == len(path) - 1 else found[1]
         return self._at(None if node is None else node.start_mark)
+
+    def _child(self, node: Any, part: str | int) -> tuple[Any, Any] | None:
+        if node is None or node.id != "mapping" or len(node.value) < _WIDE:
+            return _child(node, part)
+        if id(node) not in self._indexes:
+            entries = reversed(node.value)  # of two equal keys the first one is meant
+            self._indexes[id(node)] = {
+                key.value: (key, value) for key, value in entries if isinstance(key.value, str)
+            }
+        return self._indexes[id(node)].get(part)
 
     def finding(
         self, code: str, path: KeyPath, message: str, fix: str | None = None, *, key: bool = False
@@ -102,9 +118,15 @@ class Document:
             if depth_at_most(text) > MAX_DEPTH:
                 _check_depth(yaml.parse(text, Loader=parser()))
             return compose(text)
-        except yaml.MarkedYAMLError as error:
+        except yaml.constructor.ConstructorError as error:
             place = self._at(error.problem_mark or error.context_mark)
-            raise self._unreadable(place, "CH0224", f"is no YAML: {error.problem}") from None
+            message = f"holds what JSON has not: {error.problem}"
+            raise self._unreadable(place, "CH0230", message) from None
+        except yaml.MarkedYAMLError as error:
+            raise self._no_yaml(text, error) from None
+        except yaml.reader.ReaderError as error:
+            place = self._at_offset(text, error)
+            raise self._unreadable(place, "CH0224", f"is no YAML: {error.reason}") from None
         except _TooDeep:
             raise self._unreadable(
                 Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
@@ -112,6 +134,22 @@ class Document:
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise self._unreadable(Place(self.file), "CH0224", f"is no YAML: {reason}") from None
+
+    def _no_yaml(self, text: str, error: Any) -> InvalidSkill:
+        """Return the error of the parser at its place, or at the tab that is the reason."""
+        mark = error.problem_mark or error.context_mark
+        tab = None if mark is None else _indented_by_tab(text, mark.line)
+        if tab is None:
+            return self._unreadable(self._at(mark), "CH0224", f"is no YAML: {error.problem}")
+        place = Place(self.file, tab[0] + self._first_line + 1, tab[1] + 1)
+        message = f"the {self._what} is indented by a tab, which YAML does not have"
+        return InvalidSkill(place.finding("CH0232", "error", message, "indent it by spaces"))
+
+    def _at_offset(self, text: str, error: Any) -> Place:
+        """Return the place of a character that YAML does not have; its offset counts bytes."""
+        before = text.encode()[: error.position].decode(errors="ignore")
+        line = before.count("\n")
+        return Place(self.file, line + self._first_line + 1, len(before) - before.rfind("\n"))
 
     def _unreadable(self, place: Place, code: str, message: str) -> InvalidSkill:
         return InvalidSkill(place.finding(code, "error", f"the {self._what} {message}"))
@@ -156,7 +194,8 @@ class Document:
 
     def _note(self, node: Any, code: str, message: str, fix: str | None = None) -> None:
         fix = fix or "put it in quotes"
-        self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
+        if len(self.problems) < MAX_SAID:
+            self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
 
 
 def read_text(path: Path, what: str) -> str:
@@ -179,8 +218,10 @@ def read_text(path: Path, what: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        there = Place(shown_path(path), data.count(b"\n", 0, error.start) + 1)
+        line = data.count(b"\n", 0, error.start) + 1
+        before = data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode()
         message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
+        there = Place(shown_path(path), line, len(before.removeprefix(BOM)) + 1)
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
 
 
@@ -236,6 +277,17 @@ def depth_at_most(text: str) -> int:
             columns.add(begin)
     brackets = text.count("[") + text.count("{")
     return 2 * (brackets + len(columns) + 1)
+
+
+def _indented_by_tab(text: str, near: int) -> tuple[int, int] | None:
+    """Return line and column, from 0, of a tab in the indentation of a line or the one before."""
+    lines = text.splitlines()
+    for number in (near - 1, near):
+        line = lines[number] if 0 <= number < len(lines) else ""
+        column = line.find("\t")
+        if column >= 0 and not line[:column].strip(" "):
+            return number, column
+    return None
 
 
 _BLOCK_SIGNS = frozenset(" \t-?:")

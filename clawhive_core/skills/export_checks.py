@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.place import KeyPath
-from clawhive_core.skills.schema import refused_by_providers
+from clawhive_core.skills.regular import check_patterns
+from clawhive_core.skills.schema import SchemaMistake, refused_by_providers
 from clawhive_core.skills.skill import ExportedTool, Skill
 
 CORE_NAMES = ("tool_search", "tool_enable", "read", "save", "show", "skill_open")
@@ -50,10 +51,16 @@ def _of_tool(contract: Fields, at: KeyPath, tool: ExportedTool) -> Iterator[Find
         fix = "rename it; a handler's bare name means the core's tool no more, else"
         yield tool.place.finding("CH0514", "warning", message, fix)
     yield from check_input_schema(contract, (*at, "input_schema"), tool.input_schema)
+    yield from _placed(contract, (*at, "output_schema"), check_patterns(tool.output_schema))
 
 
 def check_input_schema(contract: Fields, at: KeyPath, schema: Any) -> Iterator[Finding]:
     """Yield what models' APIs would refuse in the schema that stands at a path."""
-    for each in refused_by_providers(cast("dict[str, Any]", schema or {})):
+    yield from _placed(contract, at, refused_by_providers(cast("dict[str, Any]", schema or {})))
+    yield from _placed(contract, at, check_patterns(schema))
+
+
+def _placed(contract: Fields, at: KeyPath, mistakes: Iterable[SchemaMistake]) -> Iterator[Finding]:
+    for each in mistakes:
         place = contract.document.place((*at, *each.path))
         yield place.finding(each.code, each.severity, each.message, each.fix)

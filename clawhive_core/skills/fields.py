@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean, suggestion
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 
 T = TypeVar("T")
+
+LISTED = "put it in brackets"
+"""The title of fixes for a text that stands where a list of texts must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Fields:
         """Return the entries of a list with their paths; none where it is missing."""
         value = self.values.get(key, [])
         if not isinstance(value, list):
-            raise self.fail(key, "must be a list")
+            raise self.fail(key, "must be a list", LISTED if isinstance(value, str) else None)
         return [(self.at(key, index), item) for index, item in enumerate(cast("list[Any]", value))]
 
     def text(self, key: str, default: str = "") -> str:
@@ -85,16 +88,21 @@ class Fields:
         for value in values:
             if self.values[key] == value:
                 return value
-        listed = ", ".join(map(str, values))
-        raise self.fail(key, f"`{self.values[key]}` is unknown", f"use one of {listed}")
+        there = str(self.values[key])
+        meant = [each for each in values if str(each).lower() == there.lower()]
+        listed = f"use one of {', '.join(map(str, values))}"
+        fix = (
+            suggestion(str(meant[0])) if meant else did_you_mean(there, map(str, values)) or listed
+        )
+        raise self.fail(key, f"`{there}` is unknown", fix)
 
     def closed(self, keys: Sequence[str], what: str) -> None:
         """Refuse a key that is not known, at its place."""
         for key in self.values:
             if key in keys:
                 continue
-            close = nearest(key, keys)
-            fix = f"did you mean `{close}`?" if close else f"use one of {', '.join(sorted(keys))}"
+            free = [each for each in keys if each not in self.values]
+            fix = did_you_mean(key, free) or f"use one of {', '.join(sorted(keys))}"
             message = f"`{key}` is no key of {what}"
             path = self.at(key)
             raise InvalidSkill(self.document.finding("CH0306", path, message, fix, key=True))

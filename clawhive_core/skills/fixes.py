@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -16,56 +15,37 @@ from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.diagnostics.nearest import nearest, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
+from clawhive_core.skills.fields import LISTED
+from clawhive_core.skills.source import Source
 from clawhive_core.skills.text import unquoted
+from clawhive_core.skills.written import (
+    close_front,
+    cut_controls,
+    cut_item,
+    cut_unseen,
+    end_alike,
+    indent_by_spaces,
+    join_tools,
+    write_date,
+    write_group,
+    write_in_lines,
+    write_verb,
+    write_word,
+)
 
 QUOTE = "put it in quotes"
 """The title of fixes for a scalar that YAML reads as another type than text."""
 
-_BREAK = pattern(r"\r\n|[\n\r\x85\u2028\u2029]")
 _PLAIN = pattern(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)", re.ASCII)
-_NUMBER = pattern(r"(\d{1,9})(\.\d{1,9})?")
+_VERSION = pattern(r"([\"']?)v?(\d{1,9})(\.\d{1,9})?(?:\.\d{1,9})?\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
+_QUOTED_FLAG = pattern(r"([\"'])(true|false|True|False)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
+_ONE_TEXT = pattern(r"(?:[A-Za-z][\w.-]*|\"[^\"\\]+\"|'[^']+')(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
 _ENTRY = pattern(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = pattern(r"write `name: ([^`]+)`")
 _HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
-_ALIKE = 0.8
+_ALIKE = 0.75
 """How alike a suggested key must be to be written without asking."""
-
-
-class Source:
-    """A file's text, with the places of its lines; a byte order mark is a part of it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        breaks = [match.end() for match in _BREAK.finditer(text)]
-        self._starts = [len(BOM) if text.startswith(BOM) else 0, *breaks]
-
-    def line(self, number: int) -> str:
-        """Return a line without its end; empty where there is none."""
-        if not 0 < number <= len(self._starts):
-            return ""
-        match = _BREAK.search(self.text, self._starts[number - 1])
-        return self.text[
-            self._starts[number - 1] : len(self.text) if match is None else match.start()
-        ]
-
-    def end(self, number: int) -> int:
-        """Return the offset after a line and its end."""
-        return self._starts[number] if number < len(self._starts) else len(self.text)
-
-    def offset(self, line: int, column: int = 1) -> int:
-        """Return the offset of a place."""
-        return self._starts[line - 1] + column - 1
-
-    def line_end(self) -> str:
-        """Return how the first line ends."""
-        match = _BREAK.search(self.text)
-        return "\n" if match is None else match[0]
-
-    def number(self, offset: int) -> int:
-        """Return the line of an offset."""
-        return bisect_right(self._starts, offset)
-
 
 Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
 
@@ -108,46 +88,50 @@ def _quote_scalar(finding: Finding, source: Source) -> tuple[Edit, ...]:
     return (Edit(start, start + len(match[0]), f'"{match[0]}"'),)
 
 
+def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Quote a value, take the quotes from `true` or `false`, or write what is suggested."""
+    title = _title(finding)
+    if title == "write it without quotes":
+        start, rest = _rest(finding, source)
+        match = _QUOTED_FLAG.match(rest)
+        return () if match is None else (Edit(start, start + len(match[0]), match[2].lower()),)
+    if title == LISTED:
+        start, rest = _rest(finding, source)
+        match = _ONE_TEXT.match(rest)
+        return () if match is None else (Edit(start, start + len(match[0]), f"[{match[0]}]"),)
+    return write_word(finding, source) if title != QUOTE else _quote_scalar(finding, source)
+
+
 def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
+    """Write MAJOR.MINOR in quotes for a number, for `v1.2` and for a version of three parts."""
     start, rest = _rest(finding, source)
-    match = _PLAIN.match(rest)
-    number = None if match is None else _NUMBER.fullmatch(match[0])
-    if number is None:
+    match = _VERSION.match(rest)
+    if match is None:
         return ()
-    text = f'"{number[1]}{number[2] or ".0"}"'
-    return (Edit(start, start + len(number[0]), text),)
+    text = f'"{match[2]}{match[3] or ".0"}"'
+    return (Edit(start, start + len(match[0]), text),)
 
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
-    """Write the suggested key, where it is much alike and stands nowhere beside this one."""
+    """Write the suggested key, where it is much alike; none is suggested that is there already."""
     start, rest = _rest(finding, source)
     match, word = _KEY.match(rest), suggested(_title(finding))
     if match is None or word is None or nearest(match[2], [word], cutoff=_ALIKE) is None:
         return ()
-    if _stands_beside(word, finding, source):
-        return ()
     return (Edit(start + match.start(2), start + match.end(2), word),)
-
-
-def _stands_beside(key: str, finding: Finding, source: Source) -> bool:
-    """Whether a key may stand in the same mapping: on the same line, or as far to the right."""
-    pattern = re.compile(rf"[\"']?{re.escape(key)}[\"']?[ \t]*:")
-    if pattern.search(source.line(finding.line or 1)):
-        return True
-    column = (finding.column or 1) - 1
-    lines = (source.line(number) for number in range(1, source.number(len(source.text)) + 1))
-    return any(pattern.match(line, column) for line in lines)
 
 
 def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the folder's name: as the first key, or in the place of another name or of none."""
     named = _NAMED.fullmatch(_title(finding))
     if named is None:
-        return ()
+        return _rename_key(finding, source)
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
-    if finding.code == "CH0204":
+    if finding.code in {"CH0203", "CH0204"}:
         start, rest = _rest(finding, source)
-        old = re.match(r"(?:\"[\w-]+\"|'[\w-]+'|[\w-]+)(?=[ \t]*(?:$|[ \t]#))", rest)
+        old = re.match(
+            r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))", rest
+        )
         return () if old is None else (Edit(start, start + len(old[0]), name),)
     fence = _fence(source)
     if fence is None or "is missing" not in finding.message:
@@ -211,20 +195,47 @@ def _indent(line: str) -> int:
 
 
 _MENDERS: Mapping[str, Mender] = {
+    "CH0003": end_alike,
+    "CH0004": cut_controls,
+    "CH0005": cut_unseen,
     "CH0010": _cut_mark,
     "CH0201": _write_name,
+    "CH0205": _rename_key,
+    "CH0203": _write_name,
     "CH0204": _write_name,
     "CH0207": _quote_scalar,
+    "CH0209": _quote_scalar,
+    "CH0210": join_tools,
     "CH0211": _quote_scalar,
     "CH0212": _rename_key,
+    "CH0213": write_in_lines,
+    "CH0222": close_front,
     "CH0223": _cut_before_fence,
     "CH0225": _quote_value,
     "CH0227": _cut_repeated,
     "CH0231": _quote_scalar,
-    "CH0305": _quote_scalar,
+    "CH0232": indent_by_spaces,
+    "CH0305": _mend_value,
     "CH0306": _rename_key,
+    "CH0308": write_word,
+    "CH0309": write_verb,
+    "CH0310": write_word,
+    "CH0312": write_word,
     "CH0501": _quote_version,
+    "CH0502": write_word,
+    "CH0503": write_word,
+    "CH0506": write_word,
+    "CH0507": write_word,
+    "CH0508": write_group,
+    "CH0601": write_word,
+    "CH0602": write_word,
     "CH0605": _quote_version,
+    "CH0606": cut_item,
+    "CH0611": write_word,
+    "CH0616": cut_item,
+    "CH0701": write_date,
+    "CH0704": write_word,
+    "CH0706": write_word,
 }
 
 MENDED = frozenset(_MENDERS)

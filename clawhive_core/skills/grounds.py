@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.sinks import SinkKind, place_of
 from clawhive_core.skills.document import Document
 from clawhive_core.skills.fields import Fields, text
@@ -37,8 +37,8 @@ def uncalled(skill: Skill, contract: Fields) -> Iterator[Finding]:
     called = {*steps, *imported, *own, *skill.requires.tools}
     for tool in skill.grounds:
         if tool not in called:
-            close = nearest(tool, called)
-            fix = f"did you mean `{close}`?" if close else "name it in `requires.tools` or a step"
+            free = sorted(called - {*skill.grounds})
+            fix = did_you_mean(tool, free) or "name it in `requires.tools` or a step"
             place = contract.document.place(contract.at("grounds", tool), key=True)
             yield place.finding("CH0310", "warning", f"`{skill.id}` never calls `{tool}`", fix)
 

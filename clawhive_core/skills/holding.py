@@ -9,6 +9,7 @@ from datetime import date
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.skills.document import with_severity
 from clawhive_core.skills.kept_checks import KeptChecks
+from clawhive_core.skills.likely import without_consequences
 from clawhive_core.skills.old_ways import with_external
 from clawhive_core.skills.phase import Phase, in_phase
 from clawhive_core.skills.required import (
@@ -159,7 +160,8 @@ class Held:
         entry = self._winner(name)
         self.findings += findings
         wrong = next((each.message for each in findings if each.severity == "error"), None)
-        self.entries[self._winners[name]] = replace(entry, findings=(*entry.findings, *findings))
+        before = without_consequences(entry.findings, findings)
+        self.entries[self._winners[name]] = replace(entry, findings=(*before, *findings))
         self._leave_out(name, wrong, "invalid")
 
     def _leave_out(self, name: str, reason: str | None, state: State) -> None:

@@ -103,7 +103,7 @@ class FoundSkills:
             UsageError: One of `paths` does not exist.
         """
         self._only_given = bool(paths)
-        for path in paths:
+        for path in sorted(paths):  # whatever their order, the same one of equal names counts
             self._add_path(path)
         search = search_path(self._config, sources)
         self.findings.extend(search.findings)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contract import read_exports, read_imports, read_requires
-from clawhive_core.skills.document import MAX_BYTES, Document
+from clawhive_core.skills.document import MAX_BYTES, MAX_SAID, Document
 from clawhive_core.skills.export_checks import check_exports, check_input_schema
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.grounds import read_grounds, uncalled
@@ -141,11 +142,10 @@ class ContractReader:
             yield exports.place.finding("CH0501", "warning", message, fix)
 
     def _note_unknown(self) -> None:
-        for key in self._fields.values:
-            if key in _KNOWN:
-                continue
-            close = nearest(key, _KNOWN)
-            fix = f"did you mean `{close}`?" if close else "remove it"
+        unknown = (key for key in self._fields.values if key not in _KNOWN)
+        for key in islice(unknown, MAX_SAID):
+            free = [each for each in _KNOWN if each not in self._fields]
+            fix = did_you_mean(key, free) or "remove it"
             place = self._fields.document.place(self._fields.at(key), key=True)
             message = f"`{key}` is no key of a manifest"
             self.findings.append(place.finding("CH0306", "warning", message, fix))

@@ -13,10 +13,11 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.document import MAX_BYTES
-from clawhive_core.skills.fixes import MENDED, Source, with_edits
+from clawhive_core.skills.fixes import MENDED, with_edits
 from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.moving import contract_move, move_contract
 from clawhive_core.skills.skill_set import SkillSet
+from clawhive_core.skills.source import Source
 from clawhive_core.skills.text import TEXT_FILE
 
 MOVED = frozenset({"CH0301", "CH0211", "CH0212"})
@@ -104,7 +105,7 @@ def _mend_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) -
     text = None if data is None else _decoded(data)
     if data is None or text is None:
         return None
-    change = _edits(text, findings) or _move(file, text, findings)
+    change = _edits(text, findings) or _rename(file, findings) or _move(file, text, findings)
     if change is None:
         return None
     real, shown = Path(os.path.realpath(file)), shown_path(file)
@@ -142,6 +143,19 @@ def _move(file: Path, text: str, findings: Sequence[Finding]) -> _Change | None:
         return None
     move = contract_move(file, text)
     return None if move is None else _Change(1, lambda real: move_contract(real, move))
+
+
+def _rename(file: Path, findings: Sequence[Finding]) -> _Change | None:
+    """Return the renaming of a `skill.md`, where nothing is called like it must be."""
+    if all(each.code != "CH0008" for each in findings) or file.is_symlink():
+        return None
+    if os.path.lexists(file.with_name(TEXT_FILE)):
+        return None
+    return _Change(1, _to_right_name)
+
+
+def _to_right_name(file: Path) -> None:
+    file.rename(file.with_name(TEXT_FILE))
 
 
 def _by_file(findings: Iterable[Finding]) -> Iterator[tuple[str | None, Iterable[Finding]]]:

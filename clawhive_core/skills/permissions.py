@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.errors import CapabilityError
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.place import InvalidSkill
@@ -20,6 +21,7 @@ def read_permissions(fields: Fields) -> tuple[str, ...]:
         InvalidSkill: One cannot be read.
     """
     from clawhive_core.capabilities import normalise
+    from clawhive_core.capabilities.verbs import VERBS
 
     permissions = fields.texts("permissions")
     for index, permission in enumerate(permissions):
@@ -27,7 +29,8 @@ def read_permissions(fields: Fields) -> tuple[str, ...]:
             normalise(permission, _VARIABLES)
         except CapabilityError as error:
             path = fields.at("permissions", index)
-            finding = fields.document.finding("CH0309", path, error.message, error.fix)
+            fix = did_you_mean(permission.partition(":")[0], VERBS) or error.fix
+            finding = fields.document.finding("CH0309", path, error.message, fix)
             raise InvalidSkill(finding) from None
     return permissions
 

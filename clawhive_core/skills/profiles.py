@@ -10,20 +10,25 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest, suggestion
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.alike import check_alike
+from clawhive_core.skills.body import check_body, same_but_for_case
+from clawhive_core.skills.document import MAX_SAID
+from clawhive_core.skills.fixes import QUOTE
 from clawhive_core.skills.place import Place
+from clawhive_core.skills.reading import STANDARD_KEYS, misspelt_key, no_description, not_text
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.text import SkillText, read_skill_text, text_file
 
 Profile = Literal["lenient", "strict", "portable"]
 PROFILES: tuple[Profile, ...] = ("lenient", "strict", "portable")
 
-_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _RAISED = frozenset({"CH0201", "CH0206", "CH0225", "CH0227"})
 """What is an error of the standard, and less where skills are only loaded."""
 _COVERED = frozenset({"CH0202", "CH0204", "CH0301"})
@@ -35,11 +40,12 @@ _MAX_COMPATIBILITY = 500
 def at_profile(skills: SkillSet, profile: Profile) -> list[Finding]:
     """Return the findings of a set as a profile weighs them, with what else it demands."""
     if profile == "lenient":
-        return [*skills.findings]
+        return [*skills.findings, *check_alike([each.skill for each in skills.entries])]
     used = {each.skill for entry in skills.entries for each in entry.skill.imports}
     texts = {shown_path(entry.skill.text_file) for entry in skills.entries if entry.skill.text_file}
     found = [_raised(each) if each.file in texts else each for each in skills.findings]
     found = [each for each in found if each.file not in texts or each.code not in _COVERED]
+    found.extend(check_alike([each.skill for each in skills.entries]))
     for entry in skills.entries:
         found.extend(_Standard(entry, profile, imported=entry.skill.id in used).findings())
     return found
@@ -71,26 +77,30 @@ class _Standard:
         yield from _description(text)
         yield from _compatibility(text)
         yield from _keys(text)
+        yield from check_body(text)
         if self._profile == "portable":
             yield from _portable(text)
+            yield from same_but_for_case(self._skill.folder)
 
     def _unread(self) -> Path | None:
         """Return the SKILL.md of a skill whose text could not be read."""
-        file = self._skill.folder / TEXT_FILE
-        alone = self._skill.content == self._skill.manifest
-        return file if not alone and file.is_file() else None
+        if self._skill.content == self._skill.manifest:
+            return None
+        return text_file(self._skill.folder)
 
     def _name(self, text: SkillText) -> Iterator[Finding]:
         name, place = text.values.get("name"), text.place("name")
         if not isinstance(name, str) or not name.strip():
             return
-        reason = _name_problem(name.strip())
-        if reason is not None:
-            yield place.finding("CH0203", "error", f"`{name}` is no name of the standard: {reason}")
-        folder = self._skill.folder.name
+        reason, folder = _name_problem(name.strip()), self._skill.folder.name
         same = unicodedata.normalize("NFKC", name.strip()) == unicodedata.normalize("NFKC", folder)
-        if not same:
-            fix = f"write `name: {folder}`" if self._may_rename(folder) else "rename one of them"
+        free = self._may_rename(folder)
+        if reason is not None:
+            fix = f"write `name: {folder}`" if free else "rename it, and its folder with it"
+            message = f"`{name}` is no name of the standard: {reason}"
+            yield place.finding("CH0203", "error", message, fix)
+        if not same and (reason is None or not free):
+            fix = f"write `name: {folder}`" if free else "rename one of them"
             message = f"the folder is called `{folder}` and the skill `{name}`"
             yield place.finding("CH0204", "error", message, fix)
 
@@ -130,10 +140,9 @@ def _begin(file: Path) -> Iterator[Finding]:
 def _description(text: SkillText) -> Iterator[Finding]:
     value, place = text.values.get("description"), text.place("description")
     if value is not None and not isinstance(value, str):
-        yield place.finding("CH0207", "error", "`description` must be a text", "put it in quotes")
+        yield not_text(place)
     elif not (value or "").strip():
-        message = "there is no description, so no model can know when to use the skill"
-        yield place.finding("CH0205", "error", message, "write `description: ...`")
+        yield no_description(text)
 
 
 def _compatibility(text: SkillText) -> Iterator[Finding]:
@@ -141,19 +150,22 @@ def _compatibility(text: SkillText) -> Iterator[Finding]:
     if value is None or (isinstance(value, str) and len(value) <= _MAX_COMPATIBILITY):
         return
     message = f"`compatibility` must be a text of at most {_MAX_COMPATIBILITY} characters"
-    yield text.place("compatibility").finding("CH0209", "error", message)
+    fix = QUOTE if isinstance(value, int | float) else "shorten it"
+    yield text.place("compatibility").finding("CH0209", "error", message, fix)
 
 
 def _keys(text: SkillText) -> Iterator[Finding]:
-    for key in text.values:
-        if key in _KEYS or text.document is None:
-            continue
-        close = nearest(key, _KEYS)
+    told = {misspelt_key(text, each) for each in ("name", "description")}
+    unknown = (key for key in text.values if key not in STANDARD_KEYS and key not in told)
+    for key in islice(unknown, MAX_SAID):
+        if text.document is None:
+            return
+        close = did_you_mean(key, [each for each in STANDARD_KEYS if each not in text.values])
         ours = key in {"exports", "imports", "requires"}
         other = "move it to clawhive.yaml" if ours else "move it below `metadata`"
         place = text.document.place((key,), key=True)
         message = f"`{key}` is no key of the standard"
-        yield place.finding("CH0212", "error", message, suggestion(close) if close else other)
+        yield place.finding("CH0212", "error", message, close or other)
 
 
 def _portable(text: SkillText) -> Iterator[Finding]:
@@ -164,9 +176,14 @@ def _portable(text: SkillText) -> Iterator[Finding]:
     tools = text.values.get("allowed-tools")
     if tools is not None and (not isinstance(tools, str) or "," in tools):
         message = "`allowed-tools` must be one text with spaces between the tools"
-        yield text.place("allowed-tools").finding("CH0210", "error", message)
+        place = text.place("allowed-tools")
+        yield place.finding("CH0210", "error", message, "write it as one text, without commas")
     yield from _metadata(text)
-    for place in () if text.document is None else text.document.flow_styled():
+    listed = text.place("allowed-tools") if tools is not None else None  # told of already
+    flow = () if text.document is None else text.document.flow_styled()
+    for place in islice(flow, MAX_SAID):
+        if place == listed:
+            continue
         message = "a list or mapping in brackets, which the reference validator cannot read"
         yield place.finding("CH0213", "error", message, "write it in lines")
 
@@ -179,8 +196,10 @@ def _metadata(text: SkillText) -> Iterator[Finding]:
         message = "`metadata` must be a mapping of texts"
         yield text.place("metadata").finding("CH0211", "error", message)
         return
-    for key, each in cast("dict[Any, Any]", value).items():
-        if not isinstance(each, str):
-            message = f"`metadata.{key}` must be a text"
-            fix = "put it in quotes" if isinstance(each, int | float) else None
-            yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)
+    entries = cast("dict[Any, Any]", value).items()
+    for key, each in islice(
+        (entry for entry in entries if not isinstance(entry[1], str)), MAX_SAID
+    ):
+        message = f"`metadata.{key}` must be a text"
+        fix = QUOTE if isinstance(each, int | float) else None
+        yield text.place("metadata", str(key)).finding("CH0211", "error", message, fix)

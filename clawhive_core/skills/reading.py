@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest, suggestion
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contract import REQUIRES_KEYS
-from clawhive_core.skills.document import Document
+from clawhive_core.skills.document import Document, with_severity
 from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.handlers import with_handlers
 from clawhive_core.skills.manifest import ID, MANIFESTS, ContractReader
@@ -22,11 +23,14 @@ from clawhive_core.skills.phase import Phase, in_phase
 from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.spot import Spot, skill_files
-from clawhive_core.skills.text import TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
 _MAX_DESCRIPTION = 1024
 _NO_VERSION = "0.0.0"
+
+STANDARD_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+"""The keys of a SKILL.md that the public standard knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,36 @@ class ReadSkill:
     def is_valid(self) -> bool:
         """Whether nothing about it is an error."""
         return all(finding.severity != "error" for finding in self.findings)
+
+
+def not_text(place: Place) -> Finding:
+    """Return the error for a description that YAML reads as another type than text."""
+    message = "`description` must be a text"
+    return place.finding("CH0207", "error", message, "put it in quotes")
+
+
+def no_description(text: SkillText) -> Finding:
+    """Return the error for a description that is missing, empty, or under a misspelt key."""
+    message = "there is no description, so no model can know when to use the skill"
+    place, fix = text.place("description"), "write `description: ...`"
+    place, fix = _misspelt(text, "description") or (place, fix)
+    return place.finding("CH0205", "error", message, fix)
+
+
+def misspelt_key(text: SkillText, wanted: str) -> str | None:
+    """Return the key that stands for a missing one and looks like it, None where there is none."""
+    if wanted in text.values:
+        return None
+    keys = [key for key in text.values if key not in STANDARD_KEYS]
+    return nearest(wanted, keys, cutoff=0.75)
+
+
+def _misspelt(text: SkillText, wanted: str) -> tuple[Place, str] | None:
+    """Return the place of a misspelt key and what to write for it."""
+    key = misspelt_key(text, wanted)
+    if key is None or text.document is None:
+        return None
+    return text.document.place((key,), key=True), suggestion(wanted)
 
 
 def is_skill(folder: Path) -> bool:
@@ -56,6 +90,8 @@ def read_skill(place: Path | Spot, source: str) -> ReadSkill:
     """
     read = read_contract(place, source)
     skill, findings = with_handlers(read.skill)
+    if not read.is_valid and not skill.imports:  # it may import what its code names
+        findings = [each for each in findings if each.code != "CH0615"]
     return ReadSkill(skill, (*read.findings, *findings))
 
 
@@ -96,8 +132,9 @@ class _Folder:
     def __init__(self, folder: Path, files: Sequence[str], source: str) -> None:
         self._folder = folder
         self._source = source
-        self._manifests = [folder / name for name in files if name != TEXT_FILE]
-        self._text = read_skill_text(folder / TEXT_FILE) if TEXT_FILE in files else None
+        self._manifests = [folder / name for name in files if name in MANIFESTS]
+        text = next((name for name in (TEXT_FILE, OTHER_NAME) if name in files), None)
+        self._text = None if text is None else read_skill_text(folder / text)
         self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
         self._id = _slug(folder.name)
 
@@ -135,7 +172,8 @@ class _Folder:
         if not isinstance(name, str) or not name:
             message = "`name` is missing" if name is None else "`name` must be a text"
             fix = f"write `name: {self._id}`"
-            self._findings.append(text.place("name").finding("CH0201", "warning", message, fix))
+            place, fix = _misspelt(text, "name") or (text.place("name"), fix)
+            self._findings.append(place.finding("CH0201", "warning", message, fix))
         elif ID.fullmatch(name) is None:
             message = "`name` is no id, so the skill is called like its folder"
             self._findings.append(text.place("name").finding("CH0202", "note", message))
@@ -165,11 +203,11 @@ class _Folder:
                 place = text.place("description")
                 self._findings.append(place.finding("CH0206", "note", message))
             return value.strip()
-        if not self._manifests:
-            message = "there is no description, so no model can know when to use the skill"
-            fix = "write `description: ...`"
-            place = text.place("description")
-            self._findings.append(place.finding("CH0205", "error", message, fix))
+        place = text.place("description")
+        if value is not None and not isinstance(value, str):
+            self._findings.append(not_text(place))
+        elif not self._manifests:
+            self._findings.append(no_description(text))
         return ""
 
     def _inside(self, text: SkillText) -> list[tuple[KeyPath, Any]]:
@@ -215,6 +253,10 @@ class _Folder:
 
     def _with_inside(self, skill: Skill, found: tuple[KeyPath, Any], file: Path) -> ReadSkill:
         path, value = found
+        self._findings = [
+            with_severity(each, "error") if each.code == "CH0231" else each
+            for each in self._findings
+        ]
         try:
             fields = self._contract(path, value)
         except InvalidSkill as error:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.model.late import dataclass
+from clawhive_core.skills.likely import meant
 from clawhive_core.skills.skill import Skill
 
 
@@ -95,8 +95,8 @@ def missing_tools(
         if offered or known.elsewhere(locked.get(skill.id, {}).get(name)):
             continue
         message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
-        close = nearest(name, known.names | exported)
-        fix = f"did you mean `{close}`?" if close else "install what offers it: clawhive plugins"
+        there = sorted((known.names | exported) - {*requires.tools})
+        fix = meant(skill, name, there, "install what offers it: clawhive plugins")
         if known.complete:
             yield place.finding("CH0611", "error", message, fix)
         else:

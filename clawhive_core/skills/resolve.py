@@ -8,10 +8,10 @@ from datetime import date
 from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.skills.contract import api_version
 from clawhive_core.skills.deprecation import check_replacements, check_windows
 from clawhive_core.skills.kept_checks import KeptChecks
+from clawhive_core.skills.likely import meant
 from clawhive_core.skills.old_ways import asked_data
 from clawhive_core.skills.run_types import unknown_run_types
 from clawhive_core.skills.skill import Exports, Import, Skill
@@ -54,7 +54,7 @@ def _check(skill: Skill, known: Skills, broken: AbstractSet[str], today: date) -
         *_of_skill(skill, known, broken, today),
         *check_windows(skill, today),
         *check_replacements(skill, known),
-        *unknown_run_types(skill, known),
+        *unknown_run_types(skill, known, broken),
         *asked_data(skill, known),
         *_same_names(skill),
     ]
@@ -81,9 +81,9 @@ def _of_skill(
             fix = "call the tool by its bare name"
             yield each.place.finding("CH0607", "error", message, fix)
         elif provider is None:
-            yield _unknown_skill(each, known)
+            yield _unknown_skill(skill, each, known)
         elif provider.id not in broken:
-            yield from _tools(each, provider, today)
+            yield from _tools(skill, each, provider, today)
             yield from _version(each, provider)
         for tool in each.tools:
             if (each.skill, tool.name) in seen:
@@ -92,22 +92,23 @@ def _of_skill(
             seen.add((each.skill, tool.name))
 
 
-def _unknown_skill(each: Import, known: Skills) -> Finding:
-    close = nearest(each.skill, known)
-    fix = f"did you mean `{close}`?" if close else "install the skill, or remove the import"
+def _unknown_skill(skill: Skill, each: Import, known: Skills) -> Finding:
+    others = [name for name in known if name != skill.id]
+    install = "install the skill, or remove the import"
+    fix = meant(skill, each.skill, others, install)
     return each.place.finding("CH0601", "error", f"no skill is called `{each.skill}`", fix)
 
 
-def _tools(each: Import, provider: Skill, today: date) -> Iterator[Finding]:
+def _tools(skill: Skill, each: Import, provider: Skill, today: date) -> Iterator[Finding]:
     names = provider.exports.names()
     going = {entry.tool: entry for entry in provider.exports.deprecated}
     for tool in each.tools:
         name, entry = f"{provider.id}.{tool.name}", going.get(tool.name)
         instead = f"import `{entry.replacement}` instead" if entry and entry.replacement else None
         if tool.name not in names:
-            close = nearest(tool.name, names)
-            listed = ", ".join(names) or "nothing"
-            fix = f"did you mean `{close}`?" if close else f"it exports: {listed}"
+            there = {other.name for other in each.tools}
+            free = [known for known in names if known not in there]
+            fix = meant(skill, tool.name, free, f"it exports: {', '.join(names) or 'nothing'}")
             message = f"`{provider.id}` does not export `{tool.name}`"
             if entry is not None:
                 message = f"{message} any more: it {entry.until(today)}"

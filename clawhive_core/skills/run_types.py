@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.place import Named
 from clawhive_core.skills.skill import Skill
@@ -33,16 +33,26 @@ def startable(skill: Skill) -> tuple[str, ...]:
     return tuple(_qualified(skill, each.name) for each in skill.allowed_run_types)
 
 
-def unknown_run_types(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Finding]:
-    """Yield an error for each name of the list that is no task type of the set."""
+def unknown_run_types(
+    skill: Skill, known: Mapping[str, Skill], broken: AbstractSet[str]
+) -> Iterator[Finding]:
+    """Yield an error for each name of the list that is no task type of the set.
+
+    Args:
+        skill: Whose list it is.
+        known: The set, by id.
+        broken: Skills of it whose files cannot be read whole: a task type may be among the rest.
+    """
     for each in skill.allowed_run_types or ():
         name, _, task = _qualified(skill, each.name).rpartition(".")
-        if name in known and task in known[name].tasks:
+        if name in broken or (name in known and task in known[name].tasks):
             continue
         there = [f"{one.id}.{task}" for one in known.values() for task in one.tasks]
-        close = nearest(each.name, skill.tasks) or nearest(each.name, there)
+        named = {one.name for one in skill.allowed_run_types or ()}
+        free = [task for task in skill.tasks if task not in named]
         listed = ", ".join(skill.tasks) or "none"
-        fix = f"did you mean `{close}`?" if close else f"its own are: {listed}"
+        close = did_you_mean(each.name, free) or did_you_mean(each.name, there)
+        fix = close or f"its own are: {listed}"
         message = f"`{each.name}` is no task type that `{skill.id}` could start"
         yield each.place.finding("CH0312", "error", message, fix)
 

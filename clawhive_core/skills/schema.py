@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, cast
 
 from clawhive_core.diagnostics.finding import Severity
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.place import KeyPath
@@ -14,6 +15,8 @@ _REFS = ("$ref", "$dynamicRef")
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords that hold values, not schemas."""
 _SPLIT = ("anyOf", "oneOf", "allOf", "not", "enum", "const")
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_KEY_IS_NO_TEXT = "key must be str"
 _PROPERTY = pattern(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -41,10 +44,22 @@ def schema_problem(schema: Mapping[str, Any]) -> SchemaMistake | None:
     except jsonschema_rs.ValidationError as error:
         if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing):
             return _unresolved(schema, error.message)
-        return SchemaMistake(tuple(error.instance_path), error.message[:200])
+        path = tuple(error.instance_path)
+        return SchemaMistake(path, error.message[:200], fix=_type_meant(schema, path))
     except ValueError as error:
-        return SchemaMistake((), str(error)[:200])
+        told = _KEY_IS_NO_TEXT in str(error)  # by the document, with the place (CH0231)
+        return None if told else SchemaMistake((), str(error)[:200])
     return None
+
+
+def _type_meant(schema: Mapping[str, Any], path: KeyPath) -> str | None:
+    """Return the suggestion for a type that is misspelt."""
+    if not path or path[-1] != "type":
+        return None
+    value: Any = schema
+    for part in path:
+        value = value[part]
+    return did_you_mean(value, _TYPES) if isinstance(value, str) else None
 
 
 def _references(value: object, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
@@ -95,7 +110,7 @@ def refused_by_providers(schema: Mapping[str, Any]) -> Iterator[SchemaMistake]:
             yield SchemaMistake((key,), message, "CH0504", "warning", fix)
     properties: Any = schema.get("properties", {})
     for name in properties:
-        if _PROPERTY.fullmatch(name) is None:
+        if isinstance(name, str) and _PROPERTY.fullmatch(name) is None:
             message = f"the property `{name}` is refused by some models' APIs"
             fix = "use letters, digits, `_`, `.` and `-`, at most 64 of them"
             yield SchemaMistake(("properties", name), message, "CH0504", "warning", fix)

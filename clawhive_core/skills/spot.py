@@ -8,9 +8,9 @@ from pathlib import Path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.place import is_file, is_folder
-from clawhive_core.skills.text import TEXT_FILE
+from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE
 
-FILES = (TEXT_FILE, *MANIFESTS)
+FILES = (TEXT_FILE, *MANIFESTS, OTHER_NAME)
 
 
 @dataclass(frozen=True, slots=True)

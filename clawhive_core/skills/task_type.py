@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.fields import Fields, text
 from clawhive_core.skills.permissions import read_permissions
@@ -78,8 +78,10 @@ def _check_names(body: Fields, steps: tuple[Mapping[str, Any], ...]) -> None:
             raise InvalidSkill(body.document.finding("CH0308", path, message, "rename one"))
         for place, need in enumerate(step.get("needs", [])):
             if need not in names:
-                close = nearest(need, names)
-                fix = f"did you mean `{close}`?" if close else f"there are: {', '.join(names)}"
+                free = [
+                    name for name in names if name not in step["needs"] and name != step["name"]
+                ]
+                fix = did_you_mean(need, free) or f"there are: {', '.join(names)}"
                 path = body.at("steps", index, "needs", place)
                 message = f"no step is called `{need}`"
                 raise InvalidSkill(body.document.finding("CH0308", path, message, fix))

@@ -7,7 +7,7 @@ finding, because half of all broken files are broken in just that way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
@@ -18,9 +18,11 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM, odd_characters
 from clawhive_core.skills.document import Document, read_text, with_severity
-from clawhive_core.skills.place import InvalidSkill, Place
+from clawhive_core.skills.place import InvalidSkill, Place, is_file
 
 TEXT_FILE = "SKILL.md"
+OTHER_NAME = "skill.md"
+"""How some call it, which the reference validators read too."""
 
 _FENCE = "---"
 _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
@@ -53,6 +55,12 @@ class _Parts:
     """How many lines stand before the frontmatter."""
 
 
+def text_file(folder: Path) -> Path | None:
+    """Return the SKILL.md of a folder, else its `skill.md`; None where there is neither."""
+    names = (folder / TEXT_FILE, folder / OTHER_NAME)
+    return next((file for file in names if is_file(file)), None)
+
+
 def read_skill_text(file: Path) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
     try:
@@ -60,7 +68,7 @@ def read_skill_text(file: Path) -> SkillText:
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
     shown = shown_path(file)
-    odd = tuple(odd_characters(raw, shown))
+    odd = (*_other_name(file), *odd_characters(raw, shown))
     try:
         parts = _split_plain(raw) or _split(raw.removeprefix(BOM), Place(shown))
     except InvalidSkill as error:
@@ -90,6 +98,13 @@ def _split_plain(text: str) -> _Parts | None:
     return _Parts(front, text[end + 5 :], 1)
 
 
+def _other_name(file: Path) -> Iterator[Finding]:
+    if file.name == OTHER_NAME:
+        message = f"most tools see no skill here: they look for `{TEXT_FILE}`"
+        fix = f"rename it to {TEXT_FILE}"
+        yield Place(shown_path(file)).finding("CH0008", "warning", message, fix)
+
+
 def _split(text: str, place: Place) -> _Parts:
     """Cut a text at its two fences, each a line of its own."""
     lines = text.splitlines(keepends=True) if "\x0c" not in text else text.split("\n")
@@ -115,8 +130,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
-        quoted, lines = _quoted(parts.front)
-        if not lines:
+        quoted, places = _quoted(parts.front)
+        if not places:
             raise
         try:
             document = _document(quoted, parts, file)
@@ -124,10 +139,10 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
             raise error from None
     message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
     return document, [
-        Place(file, parts.first_line + number, 1).finding(
+        Place(file, parts.first_line + line, column).finding(
             "CH0225", "warning", message, "put the value in quotes"
         )
-        for number in lines
+        for line, column in places
     ]
 
 
@@ -135,16 +150,16 @@ def _document(front: str, parts: _Parts, file: str) -> Document:
     return Document(front, file, first_line=parts.first_line, what="frontmatter")
 
 
-def _quoted(front: str) -> tuple[str, list[int]]:
-    """Return the text with plain values quoted that YAML cannot read, and the lines of them."""
-    lines, changed = front.splitlines(), list[int]()
+def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text with plain values quoted that YAML cannot read, and where these stand."""
+    lines, changed = front.splitlines(), list[tuple[int, int]]()
     for index, line in enumerate(lines):
         found = unquoted(line)
         if found is None:
             continue
         column, value = found
         lines[index] = f"{line[:column]}{json.dumps(value, ensure_ascii=False)}"
-        changed.append(index + 1)
+        changed.append((index + 1, column + 1))
     return "\n".join(lines), changed
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.sinks import Place, place_of
 from clawhive_core.model.tools import Level, Risk
 from clawhive_core.skills.fields import Fields, text
-from clawhive_core.skills.place import KeyPath
+from clawhive_core.skills.place import InvalidSkill, KeyPath, dotted
 from clawhive_core.skills.skill import ToolFacts
 
 KEYS = (
@@ -84,7 +84,7 @@ def _effects(
     for argument, value in effects.values.items():
         path = effects.at(argument)
         if argument:
-            _check_argument(effects, path, argument, arguments)
+            _check_argument(effects, path, argument, arguments, key=True)
         if isinstance(value, list):
             listed = effects.items(argument)
             yield argument, tuple(_effect(effects, each, item, argument) for each, item in listed)
@@ -108,9 +108,13 @@ def _effect(effects: Fields, path: KeyPath, value: Any, argument: str) -> str:
     return effect
 
 
-def _check_argument(fields: Fields, path: KeyPath, name: str, arguments: tuple[str, ...]) -> None:
+def _check_argument(
+    fields: Fields, path: KeyPath, name: str, arguments: tuple[str, ...], *, key: bool = False
+) -> None:
+    """Refuse the name of an argument that is none, at the value of a path or at its key."""
     if name in arguments:
         return
-    close = nearest(name, arguments)
-    fix = f"did you mean `{close}`?" if close else f"there are: {', '.join(arguments) or 'none'}"
-    raise fields.document.fail(path, f"the input schema has no property `{name}`", fix)
+    free = [each for each in arguments if not key or each not in fields]
+    fix = did_you_mean(name, free) or f"there are: {', '.join(arguments) or 'none'}"
+    message = f"{dotted(path)}: the input schema has no property `{name}`"
+    raise InvalidSkill(fields.document.finding("CH0305", path, message, fix, key=key))
