@@ -26,8 +26,6 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.sandbox import HandlerCall
-from clawhive_core.skills.handlers import HANDLERS
-from clawhive_core.skills.run_types import startable
 from clawhive_core.skills.skill import ExportedTool, Skill
 
 CORE_CALLS = "*"
@@ -74,6 +72,8 @@ class SkillProvider:
             ToolError: It raised (`tool_failed`), met a limit (`limit_reached`), returned what is
                 no JSON (`invalid_output`), or no box can run it (`sandbox_unavailable`).
         """
+        from clawhive_core.skills.handlers import HANDLERS
+
         context = cast("ToolContext", ctx)  # the executor's own, which alone calls providers
         skill = self._skill
         facts = {
@@ -167,6 +167,8 @@ def _beyond(skill: Skill, meta: ToolMeta) -> str | None:
 
 def reach_of(skill: Skill) -> Reach:
     """Return what a skill's handlers may call: own tools and task types, imports, requirements."""
+    from clawhive_core.skills.run_types import startable
+
     own = {f"{skill.id}.{name}": f"skill_{skill.id}" for name in skill.exports.names()}
     imported = {
         f"{each.skill}.{tool.name}": f"skill_{each.skill}"

@@ -8,7 +8,7 @@ from clawhive_core.execution.pending import PendingCall
 from clawhive_core.model.grants import CapabilityGrant
 
 
-def ends_with_its_rights(pending: PendingCall, cut: Callable[[], None]) -> Callable[[], None]:
+def ends_with_its_rights(pending: PendingCall, cut: Callable[[], None]) -> Callable[[], object]:
     """Have an execution cut when a grant that allowed it is revoked; the result ends the watch.
 
     What a person approved as this one call needs no grant, and goes on.

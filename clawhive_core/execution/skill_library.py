@@ -19,11 +19,8 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ClawHiveError, SkillError, StorageError, ToolError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import protection_of
-from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.text import TEXT_FILE, read_skill_text
-from clawhive_core.skills.trust import SkillTrust, is_trusted
 
 if TYPE_CHECKING:
     from clawhive_core.execution.workspace import FileWorkspace
@@ -38,8 +35,6 @@ MAX_FILES = 200
 
 _MAX_COUNTED = 5_000
 _PARTS = frozenset({"__pycache__", "node_modules"})
-_CONTRACT = frozenset({*MANIFESTS, "handlers.py"})
-"""Right below a skill's folder: what programs read of it, and no model needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +121,8 @@ class SkillLibrary:
     def _vouched(self, skill: Skill) -> None:
         if self._is_users(skill):
             return
+        from clawhive_core.skills.trust import SkillTrust, is_trusted
+
         try:
             digests = SkillTrust(self.user_dir).digests()
         except StorageError:
@@ -158,6 +155,8 @@ def _not_loaded(entry: Entry) -> UsageError:
 def _body(skill: Skill) -> str:
     if skill.text_file is None:
         return skill.description
+    from clawhive_core.skills.text import read_skill_text
+
     text = read_skill_text(skill.text_file)
     problem = next((each for each in text.findings if each.severity == "error"), None)
     if problem is not None:
@@ -169,6 +168,8 @@ def _files(skill: Skill) -> Iterator[str]:
     """Yield the files below a skill's folder that a model may open, sorted."""
     if not _has_folder(skill):
         return
+    from clawhive_core.skills.text import TEXT_FILE
+
     for entry in islice(_folder(skill).walk("."), _MAX_COUNTED):
         if entry.kind == "file" and entry.path != TEXT_FILE:
             yield entry.path
@@ -214,9 +215,15 @@ def _has_folder(skill: Skill) -> bool:
 
 
 def _is_text(parts: tuple[str, ...]) -> bool:
-    """Whether a path below a skill's folder belongs to what its author wrote for readers."""
+    """Whether a path below a skill's folder belongs to what its author wrote for readers.
+
+    Contract and handlers right below it are for programs, and no model needs them.
+    """
+    from clawhive_core.skills.handlers import HANDLERS
+    from clawhive_core.skills.manifest import MANIFESTS
+
     if any(part.startswith(".") or part in _PARTS for part in parts):
         return False
-    if len(parts) == 1 and parts[0].casefold() in _CONTRACT:
+    if len(parts) == 1 and parts[0].casefold() in {*MANIFESTS, HANDLERS}:
         return False
     return protection_of(parts) is None

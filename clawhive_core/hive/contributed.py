@@ -17,7 +17,7 @@ from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine
-from clawhive_core.protocols.stores import SubscriptionStore
+from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
 
 _GRACE_SECONDS = 1.0
 
@@ -61,6 +61,10 @@ class Contributed:
     def sandboxes(self) -> Sequence[SandboxEngine]:
         """Return the engines that run programs and handlers, preferred first."""
         return self.values("clawhive_sandboxes")
+
+    def skill_sources(self) -> Sequence[SkillSource]:
+        """Return where further skills lie."""
+        return self.values("clawhive_skill_sources")
 
     def subscriptions(self, log: EventLog | None) -> SubscriptionStore:
         """Return who knows the subscribers: the first plugin that does, else the log.

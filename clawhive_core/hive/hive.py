@@ -28,8 +28,6 @@ from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
-from clawhive_core.hive.agents import agent_provider
-from clawhive_core.hive.assembly import offer_skills, own_providers
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
@@ -53,8 +51,6 @@ from clawhive_core.runs.ownership import beside, recover
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 from clawhive_core.runs.view import find_run, run_json
-from clawhive_core.skills.holding import hold_tools
-from clawhive_core.skills.load import load_skills
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
     from clawhive_core.skills.report import SkillReport
 
 __all__ = ["Hive", "RunOptions"]
-_ONE_CALL = RunOptions(command="clawhive tools call", approve="deny")
 
 
 class Hive:
@@ -83,8 +78,9 @@ class Hive:
     def __init__(
         self, config: Config, log: EventLog, plugins: PluginManager, env: Mapping[str, str]
     ) -> None:
-        self.config = config
-        self._env = env
+        from clawhive_core.skills.load import load_skills
+
+        self.config, self._env = config, env
         self.log = log
         self.plugins = plugins
         self.notes: list[str] = []
@@ -93,8 +89,7 @@ class Hive:
             self.notes.append(problem)
         self.catalog = CatalogStore(Preferences.of(config), self.notes.append)
         self._contributed = contributed = Contributed(plugins)
-        sources = contributed.values("clawhive_skill_sources")
-        self.skill_set = load_skills(config, sources, env=env)
+        self.skill_set = load_skills(config, contributed.skill_sources(), env=env)
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.subscriptions = contributed.subscriptions(log)
@@ -107,18 +102,13 @@ class Hive:
             log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
         )
         self.executor = Executor(self._wiring(), executor_limits(config))
+        planners, used = contributed.planners(), partial(used_below, log)
         self._orchestrator = Orchestrator(
-            self.executor,
-            self.models,
-            log,
-            contributed.planners(),
-            used_below=partial(used_below, log),
+            self.executor, self.models, log, planners, used_below=used
         )
         live = Live(log, self.executor, self.models, self.catalog, self.approvals)
-        requests, note = (lambda: self._requests), self.notes.append
-        self._running = Running(
-            live, self.executor, self._orchestrator, requests, config.user_dir, note
-        )
+        parts = (live, self.executor, self._orchestrator, lambda: self._requests)
+        self._running = Running(*parts, config.user_dir, self.notes.append)
         self._spawner = Spawner(self._running)
 
     @classmethod
@@ -232,8 +222,8 @@ class Hive:
         self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
     ) -> tuple[str, Outcome]:
         """Call one tool, as a run of its own; return the run's id and what came of it."""
-        chosen = options or _ONE_CALL
-        async with self.session(options=replace(chosen, title=name)) as session:
+        chosen = replace(options or _one_call(), title=name)
+        async with self.session(options=chosen) as session:
             return session.run_id, await session.invoke(name, input)
 
     @asynccontextmanager
@@ -242,7 +232,7 @@ class Hive:
     ) -> AsyncGenerator[Session]:
         """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
         who = Principal.parse(principal) if isinstance(principal, str) else principal
-        chosen = options or _ONE_CALL
+        chosen = options or _one_call()
         if chosen.approve == "park":
             chosen = replace(chosen, approve="deny")  # nothing could go on with a caller's own code
         title = chosen.title or f"session of {who}"
@@ -256,9 +246,10 @@ class Hive:
         Raises:
             UsageError: A path does not exist.
         """
+        from clawhive_core.skills.load import load_skills
         from clawhive_core.skills.report import SkillReport
 
-        sources = self._contributed.values("clawhive_skill_sources")
+        sources = self._contributed.skill_sources()
         given, tools = [*map(Path, paths)], tools_of(self.catalog.current)
         check = partial(load_skills, self.config, sources, env=self._env, paths=given, tools=tools)
         return SkillReport.of(check)
@@ -361,8 +352,11 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        add, config = self.catalog.add, self.config
+        from clawhive_core.hive.agents import agent_provider
+        from clawhive_core.hive.assembly import offer_skills, own_providers
+
         await self.catalog.add_foreign(*self.plugins.providers())
+        add, config = self.catalog.add, self.config
         await add(*own_providers(config, self._contributed.sandboxes, self._library))
         await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
@@ -373,6 +367,8 @@ class Hive:
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""
+        from clawhive_core.skills.holding import hold_tools
+
         self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
         self.skills[:] = found.loaded
         self._requests = replace(self._requests, left_out=found.left_out)
@@ -398,3 +394,7 @@ class Hive:
             access=SkillAccess(lambda: self.skills, self.subscriptions, self.log),
             approvals=Approvals(self.approvals),
         )
+
+
+def _one_call() -> RunOptions:
+    return RunOptions(command="clawhive tools call", approve="deny")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
@@ -71,7 +72,7 @@ class Rules:
         self._next_end: str | None = None
         self.is_derived = False
         """Whether any grant comes from another one, such as a person's, that may be revoked."""
-        self._ended: tuple[Ended, ...] = ()
+        self._ended: dict[Ended, None] = {}
         self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
@@ -179,26 +180,22 @@ class Rules:
             self._keep(each for each in self.every if each.grant_id not in ids)
             if not used_up:
                 self._gone += ended
-                for tell in self._ended:
+                for tell in tuple(self._ended):
                     tell(ended)
         for rules in self._bounded.values():
             rules.revoke(ids, used_up=used_up)
         return ended
 
-    def on_revoked(self, tell: Ended) -> Callable[[], None]:
+    def on_revoked(self, tell: Ended) -> Callable[[], object]:
         """Call back with the grants that `revoke` ends, at once with those that it has ended.
 
         Returns:
             What stops that.
         """
-        self._ended += (tell,)
+        self._ended[tell] = None
         if self._gone:
             tell(self._gone)
-
-        def stop() -> None:
-            self._ended = tuple(each for each in self._ended if each is not tell)
-
-        return stop
+        return partial(self._ended.pop, tell, None)
 
     def _keep(self, left: Iterable[CapabilityGrant]) -> None:
         kept = tuple(left)

@@ -26,7 +26,6 @@ from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.tasks import make_task, permissions_of
-from clawhive_core.skills.manifest import task_types
 from clawhive_core.skills.skill import Skill, TaskType
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ class TaskProvider:
     """
 
     def __init__(self, skill: Skill, skills: Sequence[Skill], store: CatalogStore) -> None:
+        from clawhive_core.skills.manifest import task_types
+
         self.provider_id = f"skill_{skill.id}"
         self._skill, self._skills = skill, skills
         self._known = task_types(skills)

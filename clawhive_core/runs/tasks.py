@@ -10,7 +10,6 @@ from clawhive_core.execution.handlers import calls_of
 from clawhive_core.execution.validation import compile_schema, describe
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.runs import Task
-from clawhive_core.skills.manifest import task_types
 from clawhive_core.skills.skill import Skill, TaskType
 from clawhive_core.skills.skill_set import Entry
 
@@ -29,6 +28,8 @@ def find_task_type(
         UsageError: `skill_disabled`, where only a skill that is switched off has it.
         UnknownTaskType: No skill has it, or several do.
     """
+    from clawhive_core.skills.manifest import task_types
+
     known = task_types(skills)
     if name in known:
         return (name, *known[name])

@@ -10,10 +10,10 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean, nearest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.fields import Fields
 from clawhive_core.skills.place import InvalidSkill, Place
 
 if TYPE_CHECKING:
+    from clawhive_core.skills.fields import Fields
     from clawhive_core.skills.skill import Skill
 
 WINDOW = timedelta(days=30)
@@ -61,7 +61,7 @@ def read_deprecated(exports: Fields) -> tuple[Deprecation, ...]:
     """
     found: dict[str, Deprecation] = {}
     for path, value in exports.items("deprecated"):
-        entry = _deprecation(Fields.of(exports.document, path, value))
+        entry = _deprecation(type(exports).of(exports.document, path, value))
         if entry.tool in found:
             message = f"`{entry.tool}` is deprecated twice"
             fix = f"remove one; the other stands in line {found[entry.tool].place.line}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, get_args
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level, Risk
-from clawhive_core.skills.fields import Fields
 
 if TYPE_CHECKING:
+    from clawhive_core.skills.fields import Fields
     from clawhive_core.skills.skill import ExportedTool
 
 LEVELS: tuple[Level, ...] = get_args(Level)

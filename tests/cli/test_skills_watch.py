@@ -40,7 +40,7 @@ def written(text):
     return step
 
 
-@pytest.mark.promise("P-251")
+@pytest.mark.promise("P-225")
 def test_findings_are_printed_anew_after_each_change(watch):
     done = watch(written(BAD), written(GOOD))
     assert done.code == 130
