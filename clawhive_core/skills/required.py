@@ -58,7 +58,7 @@ def missing_tools(skill: Skill, known: KnownTools, exported: frozenset[str]) -> 
         if name in known.names or name in exported:
             continue
         message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
-        there = sorted((known.names | exported) - {*requires.tools})
+        there = sorted(known.names | exported)
         fix = meant(skill, name, there, "install what offers it: clawhive plugins")
         if known.complete:
             yield place.finding("CH0611", "error", message, fix)

@@ -23,8 +23,8 @@ def found(place):
     ("text", "code", "severity", "at"),
     [
         ("\ufeff" + TEXT, "CH0010", "note", "1:1"),
-        (TEXT.replace("\n", "\r\n"), "CH0003", "note", "1"),
-        (TEXT + "a\nb\r\n", "CH0003", "note", "6"),
+        (TEXT.replace("\n", "\r\n"), "CH0003", "note", "1:4"),
+        (TEXT + "a\nb\r\n", "CH0003", "note", "6:2"),
         (TEXT + "a\x1b[2J", "CH0004", "warning", "5:2"),
         (TEXT + "ä\x9b", "CH0004", "warning", "5:2"),
         (TEXT + "ab\u202ecd", "CH0005", "error", "5:3"),

@@ -56,10 +56,10 @@ def test_an_unquoted_colon_is_read_as_text_and_named(text):
         ("---\nname: a\n", "CH0222", 1),
         ("---\n- a\n---\n", "CH0228", 2),
         ("---\nname: [a\n---\n", "CH0224", 3),
-        ("---\n\tname: a\n---\n", "CH0224", 2),
+        ("---\n\tname: a\n---\n", "CH0232", 2),
         (b"---\nname: \xff\n---\n", "CH0001", 2),
         ("---\na: " + "[" * 100_000 + "]" * 100_000 + "\n---\n", "CH0229", None),
-        ("---\nname: a\0\n---\n", "CH0224", None),
+        ("---\nname: a\0\n---\n", "CH0224", 2),
         (b"-" * (1024 * 1024 + 1), "CH0006", None),
     ],
 )
