@@ -1,7 +1,6 @@
 """SKILL.md: tolerant reading, whatever the file holds."""
 
 import csv
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,8 +8,7 @@ from hypothesis import strategies as st
 
 from clawhive_core.skills.reading import read_skill, skill_text
 from clawhive_core.skills.text import read_skill_text
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "skills_dev"
+from tests.skills.corpus import CORPUS, needs_corpus
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def test_no_bytes_make_the_reading_raise(tmp_path_factory, data):
     read_skill(folder, "test")
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real skills is not here")
+@needs_corpus
 def test_no_real_skill_makes_the_reading_raise():
     with CORPUS.joinpath("manifest.csv").open() as stream:
         rows = list(csv.DictReader(stream))
