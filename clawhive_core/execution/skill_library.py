@@ -22,7 +22,7 @@ from clawhive_core.policy.protected import protection_of
 from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.skill import Skill
 from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.text import TEXT_FILE, read_skill_text
+from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE, read_skill_text
 from clawhive_core.skills.trust import SkillTrust, is_trusted
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _files(skill: Skill) -> Iterator[str]:
     if not _has_folder(skill):
         return
     for entry in islice(_folder(skill).walk("."), _MAX_COUNTED):
-        if entry.kind == "file" and entry.path != TEXT_FILE:
+        if entry.kind == "file" and entry.path not in {TEXT_FILE, OTHER_NAME}:
             yield entry.path
 
 
