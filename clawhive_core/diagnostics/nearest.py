@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 _LONGEST = 200  # comparing costs the square of the length, and nobody mistypes a longer name
 
+_SLIP, _SHORT_SLIP, _SHORT = 0.8, 0.75, 5
 _SURE = 0.07
 """How much more alike the nearest word must be than the next one."""
 
@@ -43,6 +44,11 @@ def did_you_mean(word: str, words: Iterable[str]) -> str | None:
     if likeness[-1] + _SURE > likeness[0] and len(found) > 1:
         return f"did you mean `{found[0]}` or `{found[1]}`?"
     return suggestion(found[0])
+
+
+def is_slip(word: str, meant: str) -> bool:
+    """Whether a word is so much like another one that nobody would ask what was meant."""
+    return nearest(word, [meant], cutoff=_SLIP if len(meant) > _SHORT else _SHORT_SLIP) is not None
 
 
 def suggestion(word: str) -> str:

@@ -168,10 +168,10 @@ def _files(skill: Skill) -> Iterator[str]:
     """Yield the files below a skill's folder that a model may open, sorted."""
     if not _has_folder(skill):
         return
-    from clawhive_core.skills.text import TEXT_FILE
+    from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE
 
     for entry in islice(_folder(skill).walk("."), _MAX_COUNTED):
-        if entry.kind == "file" and entry.path != TEXT_FILE:
+        if entry.kind == "file" and entry.path not in {TEXT_FILE, OTHER_NAME}:
             yield entry.path
 
 

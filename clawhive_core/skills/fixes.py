@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
-from clawhive_core.diagnostics.nearest import nearest, suggested
+from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
 from clawhive_core.skills.fields import LISTED
@@ -44,8 +44,6 @@ _KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
 _ENTRY = pattern(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = pattern(r"write `name: ([^`]+)`")
 _HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
-_ALIKE = 0.75
-"""How alike a suggested key must be to be written without asking."""
 
 Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
 
@@ -116,7 +114,7 @@ def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the suggested key, where it is much alike; none is suggested that is there already."""
     start, rest = _rest(finding, source)
     match, word = _KEY.match(rest), suggested(_title(finding))
-    if match is None or word is None or nearest(match[2], [word], cutoff=_ALIKE) is None:
+    if match is None or word is None or not is_slip(match[2], word):
         return ()
     return (Edit(start + match.start(2), start + match.end(2), word),)
 

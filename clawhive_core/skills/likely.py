@@ -64,7 +64,10 @@ def _names_of(cause: Finding) -> Iterator[str]:
     close = suggested(title)
     if cause.code not in _CAUSES or close is None:
         return
-    *owner, wrong = [each for each in _QUOTED.findall(cause.message) if each != close][:2]
+    quoted = [each for each in _QUOTED.findall(cause.message) if each != close][:2]
+    if not quoted:
+        return
+    *owner, wrong = quoted
     owned = f"{owner[0]}." if owner and cause.code == "CH0602" else ""
     yield f"{owned}{close}"
     yield f"{owned}{wrong}"

@@ -59,7 +59,7 @@ def _imports(skill: Skill, owners: Mapping[str, Sequence[Skill]]) -> Found:
 def _nobodys(each: Named, there: Sequence[Skill], owners: Mapping[str, object]) -> Finding:
     """Return the error for a bare name that no skill exports, or several do."""
     if not there:
-        close = nearest(each.name, owners)
+        close = nearest(each.name, [name for name in owners if name != each.name])
         fix = f"did you mean `{close}`?" if close else "install the skill that exports it"
         message = f"no other skill exports `{each.name}`"
         return each.place.finding("CH0602", "error", message, fix)

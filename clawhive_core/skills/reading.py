@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest, suggestion
+from clawhive_core.diagnostics.nearest import is_slip, suggestion
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contract import REQUIRES_KEYS
@@ -64,8 +64,8 @@ def misspelt_key(text: SkillText, wanted: str) -> str | None:
     """Return the key that stands for a missing one and looks like it, None where there is none."""
     if wanted in text.values:
         return None
-    keys = [key for key in text.values if key not in STANDARD_KEYS]
-    return nearest(wanted, keys, cutoff=0.75)
+    keys = (key for key in text.values if key not in STANDARD_KEYS)
+    return next((key for key in keys if is_slip(key, wanted)), None)
 
 
 def _misspelt(text: SkillText, wanted: str) -> tuple[Place, str] | None:

@@ -95,7 +95,7 @@ def missing_tools(
         if offered or known.elsewhere(locked.get(skill.id, {}).get(name)):
             continue
         message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
-        there = sorted((known.names | exported) - {*requires.tools})
+        there = sorted(known.names | exported)
         fix = meant(skill, name, there, "install what offers it: clawhive plugins")
         if known.complete:
             yield place.finding("CH0611", "error", message, fix)

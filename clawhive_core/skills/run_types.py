@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Edit, Finding
-from clawhive_core.diagnostics.nearest import nearest, suggested
+from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import CONTROL, HIDDEN
 from clawhive_core.skills.source import Source
 
-_ALIKE = 0.75
-"""How alike a suggested value must be to be written without asking."""
 _WORD = pattern(
     r"([\"']?)([^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)"
 )
@@ -58,7 +56,7 @@ def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
 def _is_slip(there: str, word: str) -> bool:
     """Whether a word may be a misspelling: `v1` is none of `v2`, numbers mean something."""
     same = _DIGITS.findall(there) == _DIGITS.findall(word)
-    return same and nearest(there.lower(), [word.lower()], cutoff=_ALIKE) is not None
+    return same and is_slip(there.lower(), word.lower())
 
 
 def cut_item(finding: Finding, source: Source) -> tuple[Edit, ...]:

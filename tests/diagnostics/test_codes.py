@@ -68,10 +68,11 @@ def test_no_code_is_explained_twice():
     from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
     from clawhive_core.diagnostics.refusal_codes import REFUSALS
     from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
+    from clawhive_core.diagnostics.text_codes import TEXT_FINDINGS
     from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
 
     skills = (SKILL_FINDINGS, EXPORT_FINDINGS, CONTRACT_FINDINGS, DIFF_FINDINGS, LOCK_FINDINGS)
-    findings = (FINDINGS, PLUGIN_FINDINGS, *skills)
+    findings = (FINDINGS, PLUGIN_FINDINGS, TEXT_FINDINGS, *skills)
     groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, MODEL_ERRORS, *findings)
     every = [item.code for group in groups for item in group]
     assert len(every) == len(set(every)) == len(all_codes())

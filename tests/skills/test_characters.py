@@ -1,7 +1,6 @@
 """What nobody sees in the files of skills, links that lead elsewhere, and any order of files."""
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,8 @@ from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.mending import mend
 from clawhive_core.skills.report import SkillReport
 from tests.harness import exports
+from tests.skills.corpus import needs_corpus, real_files
 
-CORPUS = Path(__file__).parents[3] / "shared" / "data" / "skills_dev" / "files"
 TEXT = "---\nname: x\ndescription: y\n---\n"
 
 
@@ -23,8 +22,8 @@ def found(place):
     ("text", "code", "severity", "at"),
     [
         ("\ufeff" + TEXT, "CH0010", "note", "1:1"),
-        (TEXT.replace("\n", "\r\n"), "CH0003", "note", "1"),
-        (TEXT + "a\nb\r\n", "CH0003", "note", "6"),
+        (TEXT.replace("\n", "\r\n"), "CH0003", "note", "1:4"),
+        (TEXT + "a\nb\r\n", "CH0003", "note", "6:2"),
         (TEXT + "a\x1b[2J", "CH0004", "warning", "5:2"),
         (TEXT + "ä\x9b", "CH0004", "warning", "5:2"),
         (TEXT + "ab\u202ecd", "CH0005", "error", "5:3"),
@@ -95,9 +94,9 @@ def test_a_link_within_the_folder_of_skills_is_followed(place):
 
 
 @pytest.mark.promise("P-192")
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real skills is not here")
+@needs_corpus
 def test_real_skills_are_checked_alike_in_any_order(place):
-    folders = sorted(path.parent for path in CORPUS.rglob("SKILL.md"))
+    folders = [file.parent for file in real_files()]
     config, seen = place.config(), []
     for seed in range(2):
         random.Random(seed).shuffle(folders)

@@ -44,8 +44,10 @@ tasks: {t: {steps: [{name: a, tool: b, permissions: ['fs.read:/**', 'tool.call:b
 @pytest.mark.parametrize(
     ("given", "code", "severity", "at", "fix"),
     [
-        (imports(skill="zodiak"), "CH0601", "error", "2:11", "did you mean `zodiac`?"),
-        (imports(tool="calculat"), "CH0602", "error", "3:13", "did you mean `calculate`?"),
+        (imports(skill="zodiak"), "CH0601", "error", "2:11",
+         "did you mean `zodiac`? Else install the skill, or remove the import"),
+        (imports(tool="calculat"), "CH0602", "error", "3:13",
+         "did you mean `calculate`? Else it exports: calculate, snapshot"),
         (imports(version="1.11"), "CH0603", "error", "4:18", "update `zodiac`, or ask for 1.10"),
         (imports(version="0.9"), "CH0604", "warning", "4:18",
          'try it, then write `min_version: "1.0"`'),

@@ -26,7 +26,7 @@ def test_nothing_is_said_of_valid_skills_however_they_are_laid_out(tmp_path, pro
     assert {each.state for each in report.skills.entries} == {"loaded"}
 
 
-@pytest.mark.promise("P-260")
+@pytest.mark.promise("P-227")
 def test_each_defect_is_found_once_at_its_place_and_mended_where_it_can_be(tmp_path):
     found = mutants(2 * len(DEFECTS), SEED)
     judged(found, tmp_path)
@@ -102,7 +102,7 @@ def strict(place):
     return check
 
 
-@pytest.mark.promise("P-261")
+@pytest.mark.promise("P-228")
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -132,7 +132,7 @@ def test_links_of_a_hostile_body_take_no_time_and_leave_no_trace(strict):
     assert {code for code, _, _ in found} <= {"CH0004", "CH0214", "CH0215"}
 
 
-@pytest.mark.promise("P-261")
+@pytest.mark.promise("P-228")
 def test_files_that_differ_by_capital_letters_only_are_told_of_portably(place):
     from clawhive_core.skills.report import SkillReport
 
@@ -145,7 +145,7 @@ def test_files_that_differ_by_capital_letters_only_are_told_of_portably(place):
     assert SkillReport.of(load, "strict").findings == []
 
 
-@pytest.mark.promise("P-261")
+@pytest.mark.promise("P-228")
 def test_a_skill_whose_text_has_small_letters_is_read_and_renamed(place):
     from clawhive_core.skills.mending import mend
     from clawhive_core.skills.report import SkillReport
@@ -161,7 +161,7 @@ def test_a_skill_whose_text_has_small_letters_is_read_and_renamed(place):
     assert place.findings() == []
 
 
-@pytest.mark.promise("P-261")
+@pytest.mark.promise("P-228")
 def test_descriptions_of_the_same_words_are_told_of_once_for_each_that_comes_later(place):
     from clawhive_core.skills.report import SkillReport
 

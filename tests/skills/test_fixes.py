@@ -115,6 +115,76 @@ def test_what_is_not_certain_is_left_alone(mended, name, before):
     assert mended(name, data) == data
 
 
+HARD = "---\nname: words-of\ndescription: d\n{}---\n"
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "allowed-tools: Bash(git add, git commit), Read\n",  # commas within a tool
+        "allowed-tools: [Read, Bash(git add:*)]\n",
+        "allowed-tools: []\n",
+        "allowed-tools:\n- Read # why\n- Grep\n",
+        "metadata: {}\n",
+        "metadata: {a: [], b: '1'}\n",
+        "metadata: {a: &x one, b: *x}\n",
+        "metadata: {a: one,\n  b: two}\n",
+        "metadata:\n  a: [[x], [y]]\n",
+    ],
+)
+def test_what_has_no_certain_form_in_lines_stays(mended, front):
+    data = HARD.format(front).encode()
+    assert mended("SKILL.md", data, "portable") == data
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("metadata: {a: one, b: 'two'} # why\n", "metadata:\n  a: one\n  b: 'two' # why\n"),
+        ("allowed-tools:\n  - Read\n  - Bash(git:*)\n", "allowed-tools: Read Bash(git:*)\n"),
+        ("allowed-tools: 'Read,Grep' # why\n", "allowed-tools: 'Read Grep' # why\n"),
+        ("compatibility: 3.11\n", 'compatibility: "3.11"\n'),
+    ],
+)
+def test_a_list_or_mapping_is_written_as_every_tool_reads_it(mended, before, after):
+    data = HARD.format(before).encode()
+    assert mended("SKILL.md", data, "portable") == HARD.format(after).encode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("---\nname: words-of\ndescription: d\n\n# Words\n", True),
+        ("---\nname: words-of\ndescription: d\n\nSome text: as it is\n", True),
+        ("---\nname: words-of\n\n# Words\n", False),  # the description is not there
+        ("---\nname: words-of\ndescription: d\n\nlicense: MIT\n", False),  # one key more
+        ("---\nname: words-of\ndescription: d\n# Words\n", False),  # a comment, or a title
+        ("---\nname: [words-of\ndescription: d\n\n# Words\n", False),
+    ],
+)
+def test_a_fence_is_written_only_where_it_must_have_stood(mended, before, after):
+    head, _, body = before.partition("\n\n")
+    assert mended("SKILL.md", before).decode() == (f"{head}\n---\n\n{body}" if after else before)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tasks:\n\tjob:\n\t\tdescription: a\n", "tasks:\n  job:\n    description: a\n"),
+        ("tasks:\n\tjob: [\n", "tasks:\n\tjob: [\n"),  # it would be no YAML then either
+        ("id: a\rversion: '1'\nid2: x\r\n", "id: a\rversion: '1'\nid2: x\r\n"),
+        ("id: 'a\u200bb'\n", "id: 'ab'\n"),
+        ("description: ก\u200bข\n", "description: ก\u200bข\n"),  # where a line may break
+        ("requires:\n  bins: sh\n", "requires:\n  bins: [sh]\n"),
+        ("permissions: |\n  fs.read\n", "permissions: |\n  fs.read\n"),
+        ("exports: {api_version: v1, tools: []}\n", 'exports: {api_version: "1.0", tools: []}\n'),
+        ("exports: {api_version: 1.0-rc, tools: []}\n",) * 2,
+    ],
+)
+def test_a_manifest_is_mended_where_it_can_only_mean_one_thing(mended, before, after):
+    assert mended("clawhive.yaml", before).decode() == after
+
+
 MOVED = 'id: zodiac # own\nexports:\n  api_version: "1.0"\n  tools: []\n'
 
 

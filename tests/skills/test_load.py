@@ -321,7 +321,7 @@ IN_METADATA = [("CH0305", "error"), ("CH0301", "note")]
         ("name: 5\ndescription: x", [("CH0201", "warning")]),
         ("name: other\ndescription: x", [("CH0204", "note")]),
         ("name: one", [("CH0205", "error")]),
-        ("name: one\ndescription: [x]", [("CH0205", "error")]),
+        ("name: one\ndescription: [x]", [("CH0207", "error")]),
         ("name: one\ndescription: '" + "x" * 1025 + "'", [("CH0206", "note")]),
         ("name: one\nname: one\ndescription: x", [("CH0227", "warning")]),
         (

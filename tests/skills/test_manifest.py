@@ -120,14 +120,18 @@ BAD = {
     "grounds without a kind": ("grounds:\n  a.b: [url]\n", "2:9", "a contract may ground"),
     "grounds of no kind": ("grounds:\n  a.b: ['u:page']\n", "2:9", "is no kind"),
     "broken YAML": ("id: a\ntasks: [\n", "3:1", "is no YAML"),
-    "a tab": ("id: a\ntasks:\n\tjob: {}\n", "3:1", "is no YAML"),
+    "a tab": ("id: a\ntasks:\n\tjob: {}\n", "3:1", "is indented by a tab"),
     "a key twice": ("id: a\nversion: '1'\nid: b\n", "3:1", "stands twice"),
     "a key twice, deep": (
         "tasks:\n  j:\n    steps:\n      - {name: a, tool: b, name: c}\n",
         "4:28",
         "stands twice",
     ),
-    "a tag that makes objects": ("id: !!python/object:os.system {}\n", "1:5", "is no YAML"),
+    "a tag that makes objects": (
+        "id: !!python/object:os.system {}\n",
+        "1:5",
+        "holds what JSON has not",
+    ),
     "two documents": ("id: a\n---\nid: b\n", "2:1", "is no YAML"),
 }
 

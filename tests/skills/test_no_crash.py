@@ -42,7 +42,7 @@ def without_time(out):
 
 
 @needs_corpus
-@pytest.mark.promise("P-262")
+@pytest.mark.promise("P-229")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_real_skills_are_answered_byte_by_byte_alike_in_any_order(place, check, profile):
     folders = [file.parent for file in real_files()]
@@ -110,7 +110,7 @@ def sources():
     return sorted(files) + real_files()[::20]
 
 
-@pytest.mark.promise("P-262")
+@pytest.mark.promise("P-229")
 def test_files_with_random_changes_are_answered_and_mended_without_a_crash(place):
     """Hundreds of broken files, all profiles; a crash names the seed of its file."""
     from clawhive_core.skills.mending import mend
@@ -138,7 +138,7 @@ def deep(count):
     return "\n".join(f"{' ' * number}a:" for number in range(count))
 
 
-@pytest.mark.promise("P-262")
+@pytest.mark.promise("P-229")
 @pytest.mark.parametrize(
     ("name", "data", "codes"),
     [

@@ -35,7 +35,7 @@ def test_a_skill_whose_tool_is_missing_is_left_out_with_the_place_of_the_name(pl
     (finding,) = found.findings
     assert (finding.code, finding.severity) == ("CH0611", "error")
     assert finding.place == "skills/one/clawhive.yaml:4:7"
-    assert finding.fix.title == "did you mean `web.search`?"
+    assert finding.fix.title.startswith("did you mean `web.search`? Else install")
     entry = found.find("one")
     assert (entry.state, entry.reason) == ("invalid", finding.message)
     (note,) = found.notes
