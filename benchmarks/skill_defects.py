@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -1327,12 +1327,14 @@ def main() -> None:
     for each in wrong:
         print(f"{each.defect.name} ({each.defect.code}): {'; '.join(each.problems)}")
     mended = sum(each.defect.mended and not each.problems for each in found)
-    groups = Counter(each.defect.code[:4] for each in found)
+    groups: dict[str, list[Mutant]] = defaultdict(list)
+    for each in found:
+        groups[f"{each.defect.code[:4]}nn"].append(each)
     rows = [
-        (name, number, sum(each.defect.mended for each in found if each.defect.code[:4] == name))
-        for name, number in sorted(groups.items())
+        (name, str(len(some)), str(sum(each.defect.mended for each in some)))
+        for name, some in sorted(groups.items())
     ]
-    measure.table(("codes", "mutants", "mended"), [(f"{name}nn", *rest) for name, *rest in rows])
+    measure.table(("codes", "mutants", "mended"), rows)
     share = round(100 * mended / len(found), 1)
     measure.finish(
         "skill_defects",
