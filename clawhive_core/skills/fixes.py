@@ -53,7 +53,8 @@ def with_edits(finding: Finding, source: Source) -> Finding:
     mend = _MENDERS.get(finding.code)
     if mend is None or finding.fix is None or not finding.line or not finding.column:
         return finding
-    edits = mend(finding, source)
+    meant = mend(finding, source)
+    edits = tuple(each for each in meant if source.text[each.start : each.end] != each.text)
     return replace(finding, fix=Fix(finding.fix.title, edits)) if edits else finding
 
 
