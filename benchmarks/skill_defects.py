@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -555,6 +555,11 @@ def a_risk_in_capital_letters(skills: Made) -> None:
 
 
 @values("CH0305", mended=True)
+def a_misspelt_risk_of_a_tool(skills: Made) -> None:
+    skills.tool(1)["risk"] = Marked(misspelt(skills.rnd, "guarded"))
+
+
+@values("CH0305", mended=True)
 def a_misspelt_risk(skills: Made) -> None:
     skills.contract["risk_policy"]["max_risk"] = Marked(misspelt(skills.rnd, "guarded"))
 
@@ -671,6 +676,26 @@ def a_misspelt_name_of_a_tool(skills: Made) -> None:
 @values("CH0306", severity="warning", mended=True)
 def exports_that_are_misspelt(skills: Made) -> None:
     slip_key(skills, skills.contract, "exports")
+
+
+@values("CH0306", mended=True)
+def tools_of_the_exports_that_are_misspelt(skills: Made) -> None:
+    slip_key(skills, skills.exports, "tools")
+
+
+@values("CH0306", mended=True)
+def a_removal_date_whose_key_is_misspelt(skills: Made) -> None:
+    slip_key(skills, skills.exports["deprecated"][0], "removal_date")
+
+
+@values("CH0306", mended=True)
+def steps_that_are_misspelt(skills: Made) -> None:
+    slip_key(skills, skills.contract["tasks"]["daily_digest"], "steps")
+
+
+@values("CH0306", mended=True)
+def an_input_of_a_step_that_is_misspelt(skills: Made) -> None:
+    slip_key(skills, skills.contract["tasks"]["write_overview"]["steps"][0], "input")
 
 
 @values("CH0306", mended=True)
@@ -798,6 +823,30 @@ def a_tool_above_the_own_cap(skills: Made) -> None:
 @values("CH0316", also=("CH0314",))
 def data_paths_beyond_the_public(skills: Made) -> None:
     skills.contract["data_paths"] = [Marked("private_notes")]
+
+
+# Catalog.
+
+
+@values("CH0404", severity="note")
+def a_program_that_is_not_there(skills: Made) -> None:
+    skills.contract["requires"] = Marked(skills.contract["requires"] | {"bins": ["xyzzy-plugh"]})
+
+
+@values("CH0408", also=("CH0402",))  # another mutant may have chosen the same
+def an_id_that_is_kept(skills: Made) -> None:
+    skills.contract["id"] = skills.rnd.choice(("core", "local", "mcp", "sandbox"))
+    skills.exports["api_version"] = Marked(skills.exports["api_version"])
+
+
+@values("CH0608", whole=True, also=("CH0608",))
+def skills_in_a_circle(skills: Made) -> None:
+    """Each of them is told: the mark is at the one, and the other's own import counts too."""
+    skills.contract["imports"] = [{"from": skills.user, "tools": ["combine_both"]}]
+    entry = skills.consumer["imports"][0]
+    entry["from"] = Marked(entry["from"])
+    call = f'    await ctx.call("{skills.user}.combine_both", input)\n    return'
+    skills.handlers = skills.handlers.replace("    return", call, 1)
 
 
 # Exports.
@@ -1327,12 +1376,14 @@ def main() -> None:
     for each in wrong:
         print(f"{each.defect.name} ({each.defect.code}): {'; '.join(each.problems)}")
     mended = sum(each.defect.mended and not each.problems for each in found)
-    groups = Counter(each.defect.code[:4] for each in found)
+    groups: dict[str, list[Mutant]] = defaultdict(list)
+    for each in found:
+        groups[f"{each.defect.code[:4]}nn"].append(each)
     rows = [
-        (name, number, sum(each.defect.mended for each in found if each.defect.code[:4] == name))
-        for name, number in sorted(groups.items())
+        (name, str(len(some)), str(sum(each.defect.mended for each in some)))
+        for name, some in sorted(groups.items())
     ]
-    measure.table(("codes", "mutants", "mended"), [(f"{name}nn", *rest) for name, *rest in rows])
+    measure.table(("codes", "mutants", "mended"), rows)
     share = round(100 * mended / len(found), 1)
     measure.finish(
         "skill_defects",

@@ -80,9 +80,8 @@ class Document:
         if node is None or node.id != "mapping" or len(node.value) < _WIDE:
             return _child(node, part)
         if id(node) not in self._indexes:
-            entries = reversed(node.value)  # of two equal keys the first one is meant
             self._indexes[id(node)] = {
-                key.value: (key, value) for key, value in entries if isinstance(key.value, str)
+                key.value: (key, value) for key, value in node.value if isinstance(key.value, str)
             }
         return self._indexes[id(node)].get(part)
 
@@ -331,7 +330,8 @@ def _child(node: Any, part: str | int) -> tuple[Any, Any] | None:
         return None
     entries = cast("list[Any]", node.value)
     if node.id == "mapping":
-        return next(((key, value) for key, value in entries if key.value == part), None)
+        # of two equal keys YAML keeps the last
+        return next(((key, value) for key, value in reversed(entries) if key.value == part), None)
     if isinstance(part, int) and part < len(entries):
         return entries[part], entries[part]
     return None

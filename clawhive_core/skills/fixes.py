@@ -41,7 +41,7 @@ _VERSION = pattern(r"([\"']?)v?(\d{1,9})(\.\d{1,9})?(?:\.\d{1,9})?\1(?=[ \t]*(?:
 _QUOTED_FLAG = pattern(r"([\"'])(true|false|True|False)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _ONE_TEXT = pattern(r"(?:[A-Za-z][\w.-]*|\"[^\"\\]+\"|'[^']+')(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
-_ENTRY = pattern(r"([ ]*)[\w.-]+:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
+_ENTRY = pattern(r"([ ]*)([\"']?)[\w.-]+\2:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = pattern(r"write `name: ([^`]+)`")
 _HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
 
@@ -53,7 +53,8 @@ def with_edits(finding: Finding, source: Source) -> Finding:
     mend = _MENDERS.get(finding.code)
     if mend is None or finding.fix is None or not finding.line or not finding.column:
         return finding
-    edits = mend(finding, source)
+    meant = mend(finding, source)
+    edits = tuple(each for each in meant if source.text[each.start : each.end] != each.text)
     return replace(finding, fix=Fix(finding.fix.title, edits)) if edits else finding
 
 
