@@ -21,6 +21,7 @@ HEAVY = [
     "pydantic_monty",
     "numpy",
     "trafilatura",
+    "rapidfuzz",
 ]
 
 PROGRAM = """

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 _LONGEST = 200  # comparing costs the square of the length, and nobody mistypes a longer name
 
+_CUTOFF = 0.7
 _SLIP, _SHORT_SLIP, _SHORT = 0.8, 0.75, 5
 _SURE = 0.07
 """How much more alike the nearest word must be than the next one."""
 
 
-def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | None:
+def nearest(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> str | None:
     """Return the known word most like `word`, None where none is alike.
 
     Args:
@@ -20,12 +21,7 @@ def nearest(word: str, words: Iterable[str], *, cutoff: float = 0.7) -> str | No
         words: What they may have meant.
         cutoff: How alike, from 0 (anything) to 1 (equal).
     """
-    if len(word) > _LONGEST:
-        return None
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, list(words), n=1, cutoff=cutoff)
-    return found[0] if found else None
+    return next((each for each, _ in _alike(word, words, 1, cutoff)), None)
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str | None:
@@ -33,17 +29,25 @@ def did_you_mean(word: str, words: Iterable[str]) -> str | None:
 
     Where two are as likely it names both, so that nobody takes one of them for certain.
     """
-    if len(word) > _LONGEST:
-        return None
-    from difflib import SequenceMatcher, get_close_matches
-
-    found = get_close_matches(word, list(words), n=2, cutoff=0.7)
+    found = _alike(word, words, 2, _CUTOFF)
     if not found:
         return None
-    likeness = [SequenceMatcher(None, each, word).ratio() for each in found]
-    if likeness[-1] + _SURE > likeness[0] and len(found) > 1:
-        return f"did you mean `{found[0]}` or `{found[1]}`?"
-    return suggestion(found[0])
+    (first, likeness), (other, less) = found[0], found[-1]
+    if other != first and less + _SURE > likeness:
+        return f"did you mean `{first}` or `{other}`?"
+    return suggestion(first)
+
+
+def _alike(word: str, words: Iterable[str], number: int, cutoff: float) -> list[tuple[str, float]]:
+    """Return the words most like one, with how alike they are; the order of words is no matter."""
+    if len(word) > _LONGEST:
+        return []
+    from rapidfuzz import fuzz, process
+
+    # fuzz.ratio is 100 times the share of letters that stand in both, in their order.
+    known = sorted(words, reverse=True)
+    found = process.extract(word, known, scorer=fuzz.ratio, limit=number, score_cutoff=100 * cutoff)
+    return [(each, score / 100) for each, score, _ in found]
 
 
 def is_slip(word: str, meant: str) -> bool:
