@@ -72,7 +72,7 @@ def test_no_is_no_to_the_equal_calls_and_unsafe_ones_are_approved_one_by_one(pro
 @pytest.mark.promise("P-115")
 def test_who_is_asked_because_a_tool_changed_sees_how_it_did(processes, skill):
     assert processes("grants", "issue", "tool.call:one.greet", "--always").code == 0
-    after = SKILL.replace("type: object}}", "type: object, title: more}}")
+    after = SKILL.replace("{type: object}", "{type: object, title: more}")
     skill.write_text(after.replace("name: b", "name: a"), "utf-8")
     terminal = processes.on_terminal("run", "--task", "one.hello")
     terminal.until("n no > ")
