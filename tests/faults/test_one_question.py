@@ -41,12 +41,12 @@ def resolved(processes):
 @pytest.mark.promise("P-116")
 def test_one_answer_serves_the_equal_calls_and_only_them(processes, skill):
     terminal = processes.on_terminal("run", "--task", "one.hello")
-    terminal.until("n no > ")
-    terminal.type("y\n")
-    terminal.until("n no > ")
+    for _ in range(2):  # steps side by side ask in either order
+        before = len(terminal.shown)
+        terminal.until("n no > ")
+        terminal.type("m\n" if "m these 3 calls" in terminal.shown[before:] else "y\n")
     assert "3 equal calls" in terminal.shown
     assert "m these 3 calls" in terminal.shown
-    terminal.type("m\n")
     assert terminal.close() == 0, terminal.shown
     assert terminal.shown.count("Approve?") == 2
     assert resolved(processes) == ["approved"] * 4 + ["consumed"] * 4
