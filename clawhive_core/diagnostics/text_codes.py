@@ -58,7 +58,7 @@ TEXT_FINDINGS: tuple[Explanation, ...] = (
         "CH0403",
         "Two skills describe themselves alike",
         "Their descriptions have the same words, so that a model cannot know which of them to "
-        "choose.",
+        "choose. The profiles strict and portable look for that.",
         "Say in each description when it is the right one, or remove one of them.",
     ),
     Explanation(

@@ -40,7 +40,7 @@ _MAX_COMPATIBILITY = 500
 def at_profile(skills: SkillSet, profile: Profile) -> list[Finding]:
     """Return the findings of a set as a profile weighs them, with what else it demands."""
     if profile == "lenient":
-        return [*skills.findings, *check_alike([each.skill for each in skills.entries])]
+        return [*skills.findings]
     used = {each.skill for entry in skills.entries for each in entry.skill.imports}
     texts = {shown_path(entry.skill.text_file) for entry in skills.entries if entry.skill.text_file}
     found = [_raised(each) if each.file in texts else each for each in skills.findings]

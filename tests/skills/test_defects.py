@@ -2,6 +2,7 @@
 
 import random
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,9 @@ def test_descriptions_of_the_same_words_are_told_of_once_for_each_that_comes_lat
     same = ("Turn PDF files into text.", "turn pdf files into TEXT", "Text into files: turn PDF")
     for number, words in enumerate((*same, "d", "d", "Turn text into PDF documents")):
         place.text(f"s{number}", f'name: s{number}\ndescription: "{words}"')
-    report = SkillReport.of(lambda: place.load(paths=[place.root / "skills"]))
+    load = partial(place.load, paths=[place.root / "skills"])
+    assert SkillReport.of(load).findings == []
+    report = SkillReport.of(load, "strict")
     said = [(each.code, each.severity, each.file) for each in report.findings]
     assert said == [("CH0403", "note", f"skills/s{number}/SKILL.md") for number in (1, 2)]
 
