@@ -173,9 +173,8 @@ class Executor:
 
     def _validate(self, pending: PendingCall) -> None:
         meta = _tool(pending).meta
-        problems = self._validators.problems(
-            meta.contract_hash, meta.input_schema, pending.call.input
-        )
+        given = pending.call.input
+        problems = self._validators.problems(meta.contract_hash, meta.input_schema, given)
         if problems:
             raise refuse(
                 "invalid_input",

@@ -81,8 +81,7 @@ class Hive:
         from clawhive_core.skills.load import load_skills
 
         self.config, self._env = config, env
-        self.log = log
-        self.plugins = plugins
+        self.log, self.plugins = log, plugins
         self.notes: list[str] = []
         """What went wrong without stopping anything, as sentences."""
         if (problem := read_persistent(config.user_dir).problem) is not None:

@@ -16,7 +16,7 @@ from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
 from clawhive_core.skills.fields import LISTED
-from clawhive_core.skills.source import Source
+from clawhive_core.skills.source import Source, title_of
 from clawhive_core.skills.text import unquoted
 from clawhive_core.skills.written import (
     close_front,
@@ -58,16 +58,6 @@ def with_edits(finding: Finding, source: Source) -> Finding:
     return replace(finding, fix=Fix(finding.fix.title, edits)) if edits else finding
 
 
-def _rest(finding: Finding, source: Source) -> tuple[int, str]:
-    """Return the offset of a finding, and its line from there on."""
-    line, column = finding.line or 1, finding.column or 1
-    return source.offset(line, column), source.line(line)[column - 1 :]
-
-
-def _title(finding: Finding) -> str:
-    return "" if finding.fix is None else finding.fix.title
-
-
 def _quote_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a value with a colon, as it was read."""
     found = unquoted(source.line(finding.line or 1))
@@ -80,22 +70,22 @@ def _quote_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _quote_scalar(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a number or a word that YAML reads as another type, as it is written."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     match = _PLAIN.match(rest)
-    if match is None or _title(finding) != QUOTE:
+    if match is None or title_of(finding) != QUOTE:
         return ()
     return (Edit(start, start + len(match[0]), f'"{match[0]}"'),)
 
 
 def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a value, take the quotes from `true` or `false`, or write what is suggested."""
-    title = _title(finding)
+    title = title_of(finding)
     if title == "write it without quotes":
-        start, rest = _rest(finding, source)
+        start, rest = source.rest(finding)
         match = _QUOTED_FLAG.match(rest)
         return () if match is None else (Edit(start, start + len(match[0]), match[2].lower()),)
     if title == LISTED:
-        start, rest = _rest(finding, source)
+        start, rest = source.rest(finding)
         match = _ONE_TEXT.match(rest)
         return () if match is None else (Edit(start, start + len(match[0]), f"[{match[0]}]"),)
     return write_word(finding, source) if title != QUOTE else _quote_scalar(finding, source)
@@ -103,7 +93,7 @@ def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write MAJOR.MINOR in quotes for a number, for `v1.2` and for a version of three parts."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     match = _VERSION.match(rest)
     if match is None:
         return ()
@@ -113,8 +103,8 @@ def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the suggested key, where it is much alike; none is suggested that is there already."""
-    start, rest = _rest(finding, source)
-    match, word = _KEY.match(rest), suggested(_title(finding))
+    start, rest = source.rest(finding)
+    match, word = _KEY.match(rest), suggested(title_of(finding))
     if match is None or word is None or not is_slip(match[2], word):
         return ()
     return (Edit(start + match.start(2), start + match.end(2), word),)
@@ -122,12 +112,12 @@ def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the folder's name: as the first key, or in the place of another name or of none."""
-    named = _NAMED.fullmatch(_title(finding))
+    named = _NAMED.fullmatch(title_of(finding))
     if named is None:
         return _rename_key(finding, source)
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
     if finding.code in {"CH0203", "CH0204"}:
-        start, rest = _rest(finding, source)
+        start, rest = source.rest(finding)
         old = re.match(
             r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))", rest
         )

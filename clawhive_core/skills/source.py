@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import BOM
 
@@ -43,3 +44,13 @@ class Source:
     def number(self, offset: int) -> int:
         """Return the line of an offset."""
         return bisect_right(self._starts, offset)
+
+    def rest(self, finding: Finding) -> tuple[int, str]:
+        """Return the offset of a finding, and its line from there on."""
+        line, column = finding.line or 1, finding.column or 1
+        return self.offset(line, column), self.line(line)[column - 1 :]
+
+
+def title_of(finding: Finding) -> str:
+    """Return the title of a finding's fix, empty where it has none."""
+    return "" if finding.fix is None else finding.fix.title

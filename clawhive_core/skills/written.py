@@ -10,7 +10,7 @@ from clawhive_core.diagnostics.finding import Edit, Finding
 from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.characters import CONTROL, HIDDEN
-from clawhive_core.skills.source import Source
+from clawhive_core.skills.source import Source, title_of
 
 _WORD = pattern(
     r"([\"']?)([^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)"
@@ -32,20 +32,11 @@ _CR_LF, _LF, _CR = pattern(r"\r\n"), pattern(r"(?<!\r)\n"), pattern(r"\r(?!\n)")
 _GROUP = pattern(r"\(\?P<(?=[A-Za-z_]\w*>)", re.ASCII)
 
 
-def _rest(finding: Finding, source: Source) -> tuple[int, str]:
-    line, column = finding.line or 1, finding.column or 1
-    return source.offset(line, column), source.line(line)[column - 1 :]
-
-
-def _title(finding: Finding) -> str:
-    return "" if finding.fix is None else finding.fix.title
-
-
 def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the word that a title suggests for a misspelt one, or gives in its place."""
-    start, rest = _rest(finding, source)
-    match, given = _WORD.match(rest), _WRITE.fullmatch(_title(finding))
-    word = suggested(_title(finding)) if given is None else given[1]
+    start, rest = source.rest(finding)
+    match, given = _WORD.match(rest), _WRITE.fullmatch(title_of(finding))
+    word = suggested(title_of(finding)) if given is None else given[1]
     if match is None or word is None or _SAFE.fullmatch(word) is None:
         return ()
     if given is None and not _is_slip(match[2], word):
@@ -61,7 +52,7 @@ def _is_slip(there: str, word: str) -> bool:
 
 def cut_item(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Cut an item out of a list that holds another one beside it."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     number, match = finding.line or 1, _WORD.match(rest)
     line = source.line(number)
     if match is None:
@@ -79,7 +70,7 @@ def cut_item(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def write_group(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write a named group of a regular expression as ECMA-262 has it."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     if "(?P<" not in finding.message:
         return ()
     ends = (match.start() for match in _GROUP.finditer(rest))
@@ -88,8 +79,8 @@ def write_group(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the first day on which a tool may go."""
-    start, rest = _rest(finding, source)
-    day, there = _EARLIEST.fullmatch(_title(finding)), _DAY.match(rest)
+    start, rest = source.rest(finding)
+    day, there = _EARLIEST.fullmatch(title_of(finding)), _DAY.match(rest)
     if day is None or there is None:
         return ()
     return (Edit(start + there.start(2), start + there.end(2), day[1]),)
@@ -97,8 +88,8 @@ def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the verb that a title suggests at the beginning of a permission."""
-    start, rest = _rest(finding, source)
-    match, verb = _VERB.match(rest), suggested(_title(finding))
+    start, rest = source.rest(finding)
+    match, verb = _VERB.match(rest), suggested(title_of(finding))
     if match is None or verb is None or not _is_slip(match[1], verb):
         return ()
     return (Edit(start + match.start(1), start + match.end(1), verb),)
@@ -135,7 +126,7 @@ def cut_unseen(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def join_tools(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write tools that stand with commas, or in a list, as one text with spaces between them."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     listed, brackets = _LISTED.match(rest), _BRACKETS.match(rest)
     if listed is not None:
         tools = re.sub(r"[ \t]*,[ \t]*", " ", listed[2])
@@ -166,7 +157,7 @@ def _join_lines(first: int, source: Source) -> tuple[Edit, ...]:
 
 def write_in_lines(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write a list or mapping in brackets, which stands on one line after its key, in lines."""
-    start, rest = _rest(finding, source)
+    start, rest = source.rest(finding)
     line = source.line(finding.line or 1)
     head = re.fullmatch(r"([ ]*)[\w.-]+:([ \t]+)", line[: (finding.column or 1) - 1])
     node = _composed(rest) if head is not None else None
