@@ -15,3 +15,12 @@ def anyio_backend():
 def _no_cache_of_the_users(tmp_path_factory, monkeypatch):
     """Keep what tests read out of the cache of whoever runs them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "user-cache"))
+
+
+@pytest.fixture
+def project_root(tmp_path, monkeypatch):
+    """Return the empty folder of a project, outside of every run."""
+    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
+    root = tmp_path / "project"
+    root.mkdir()
+    return root

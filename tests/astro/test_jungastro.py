@@ -44,11 +44,8 @@ async def get_chart_snapshot(input, ctx):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
-    root = tmp_path / "project"
-    root.mkdir()
-    return Project(root)
+def project(project_root):
+    return Project(project_root)
 
 
 async def subscribe(project):

@@ -103,11 +103,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
-    root = tmp_path / "project"
-    root.mkdir()
-    return Project(root)
+def project(project_root):
+    return Project(project_root)
 
 
 async def test_an_exported_tool_is_called_like_every_other(project):
