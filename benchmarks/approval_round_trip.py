@@ -25,7 +25,7 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.runs.requests import RunOptions
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 
 Round = Callable[[], Awaitable[None]]

@@ -28,7 +28,7 @@ from clawhive_core.config import Config
 from clawhive_core.hive.hive import Hive
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.provider import ToolProvider
-from clawhive_core.runs.view import run_json
+from clawhive_core.runs.record.view import run_json
 
 STEP_GOAL, GROWTH_GOAL = 1.3, 1.2
 SIZES = (10, 50, 200)

@@ -1254,7 +1254,7 @@ def judged(found: Sequence[Mutant], root: Path) -> None:
 
 
 def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
-    from clawhive_core.skills.mending import mend
+    from clawhive_core.skills.mending.mending import mend
 
     report = _checked(folder, profile)
     by_number = _by_number(report.findings, folder)
@@ -1276,9 +1276,9 @@ def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
 
 def _checked(folder: Path, profile: Any) -> Any:
     from clawhive_core.config.opening import open_config
+    from clawhive_core.skills.checks.required import KnownTools
     from clawhive_core.skills.load import load_skills
     from clawhive_core.skills.report import SkillReport
-    from clawhive_core.skills.required import KnownTools
 
     config = open_config(folder, {}, {"HOME": str(folder)})
     tools = KnownTools(TOOLS)

@@ -29,8 +29,8 @@ from measure import (
 
 from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
+from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.required import KnownTools
 
 COUNTS = (100, 1_000)
 TOOLS = KnownTools(frozenset({"web.search", "file.read", "file.search"}))

@@ -52,10 +52,10 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.diagnostics.outputs import render
 from clawhive_core.hive.known_tools import CORE_TOOLS
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.checks.resolve import check_contracts
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.resolve import check_contracts
 from clawhive_core.skills.watched import WatchedSkills
 
 GOALS = {
@@ -149,7 +149,7 @@ def _settle(root: Path) -> None:
     """Wait until the files are older than the cache's bound for what may change unseen."""
     import time
 
-    from clawhive_core.skills.read_cache import RACY_NS
+    from clawhive_core.skills.finding.read_cache import RACY_NS
 
     time.sleep(RACY_NS / 1e9 + 0.1)
     if not root.is_dir():

@@ -71,11 +71,24 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
     rooms = {
         "audit": ("checkpoints", "keys"),
         "config": ("places",),
-        "execution": ("child", "sandbox_directory", "sandbox_outputs", "workspace"),
+        "execution": (
+            "files.workspace",
+            "handlers.child",
+            "sandbox.directory",
+            "sandbox.outputs",
+        ),
         "plugins": ("comparison", "toml_lines"),
         "policy": ("answers", "failed_check"),
-        "runs": ("compaction", "considering", "delegation", "loop", "page", "planning", "replay"),
-        "skills": ("fixes", "mending", "packages", "report"),
+        "runs": (
+            "loop.compaction",
+            "loop.loop",
+            "considering",
+            "plans.planning",
+            "record.page",
+            "replays.replay",
+            "sub_agents.delegation",
+        ),
+        "skills": ("finding.packages", "mending.fixes", "mending.mending", "report"),
     }
     modules = [f"clawhive_core.{room}.{name}" for room, names in rooms.items() for name in names]
     for name in modules:

@@ -12,7 +12,7 @@ def declared_layers():
     """Return each room's height, from the contract; rooms beside each other have the same."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
-    (layers,) = [each["layers"] for each in contracts if each["type"] == "layers"]
+    (layers,) = [each["layers"] for each in contracts if each.get("containers") == [CORE.name]]
     return {
         room.strip(" ()"): height
         for height, line in enumerate(reversed(layers))

@@ -35,7 +35,7 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
     """Print the log's last events."""
     from clawhive_core.audit.tail import follow as following
     from clawhive_core.audit.tail import tail
-    from clawhive_core.runs.view import find_run
+    from clawhive_core.runs.record.view import find_run
 
     if run is None and not settings.has_log():
         return 0

@@ -154,7 +154,7 @@ def _plugins(settings: Settings) -> Iterator[Check]:
 
 def _engines(settings: Settings) -> Iterator[Check]:
     """Say for each listed command which engine runs it."""
-    from clawhive_core.execution.sandbox import way_to_run
+    from clawhive_core.execution.sandbox.broker import way_to_run
 
     found = [each.value for each in settings.plugins().contributions("clawhive_sandboxes")]
     for program in settings.config().get("sandbox.commands"):

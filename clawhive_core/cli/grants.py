@@ -277,7 +277,7 @@ def _task(text: str, log: EventLog | None) -> dict[str, Any]:
         UsageError: The task has ended, and its rights with it.
     """
     from clawhive_core.errors import UnknownId
-    from clawhive_core.runs.view import find_run
+    from clawhive_core.runs.record.view import find_run
 
     if log is None:
         raise UnknownId("no run is recorded here", place=text, fix="clawhive runs list")

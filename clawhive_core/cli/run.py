@@ -73,8 +73,8 @@ def command(settings: Settings, **options: Any) -> int:
 async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Return the run, and whether its output is printed already."""
     from clawhive_core.cli.inputs import read_inputs
+    from clawhive_core.runs.plans.tasks import find_task_type
     from clawhive_core.runs.requests import RunOptions
-    from clawhive_core.runs.tasks import find_task_type
 
     line = progress_line(settings, as_json=options["as_json"])
     live = LiveText(line) if sys.stdout.isatty() and not options["as_json"] else None

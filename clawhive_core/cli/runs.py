@@ -13,7 +13,7 @@ from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.replay import ReplayReport
+    from clawhive_core.runs.replays.replay import ReplayReport
 
 
 @click.group(epilog="Example: clawhive runs show last")
@@ -30,8 +30,8 @@ def command() -> None:
 @click.pass_obj
 def list_(settings: Settings, limit: int, *, as_json: bool) -> None:
     """List the newest runs."""
-    from clawhive_core.runs.ownership import recover
-    from clawhive_core.runs.view import list_runs
+    from clawhive_core.runs.record.ownership import recover
+    from clawhive_core.runs.record.view import list_runs
 
     runs: list[dict[str, Any]] = []
     if settings.has_log():
@@ -66,8 +66,8 @@ def _title(run: Mapping[str, Any]) -> str:
 @click.pass_obj
 def show(settings: Settings, run: str, *, as_json: bool) -> None:
     """Print a run step by step."""
-    from clawhive_core.runs.ownership import recover
-    from clawhive_core.runs.view import find_run, run_json
+    from clawhive_core.runs.record.ownership import recover
+    from clawhive_core.runs.record.view import find_run, run_json
 
     log = settings.log()
     recover(log)
@@ -124,8 +124,8 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
 def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
     """Cancel a run: its process notices within a second; one that waits ends at once."""
     from clawhive_core.hive.project_log import checkpoint
-    from clawhive_core.runs.ownership import cancel as cancel_run
-    from clawhive_core.runs.view import find_run, run_json
+    from clawhive_core.runs.record.ownership import cancel as cancel_run
+    from clawhive_core.runs.record.view import find_run, run_json
 
     log = settings.log()
     try:
@@ -219,8 +219,8 @@ def diff(settings: Settings, a: str, b: str, *, as_json: bool) -> int:
 
     Times and ids never differ.
     """
-    from clawhive_core.runs.diff import diff_runs, lines_of
-    from clawhive_core.runs.view import find_run
+    from clawhive_core.runs.record.diff import diff_runs, lines_of
+    from clawhive_core.runs.record.view import find_run
 
     log = settings.log()
     try:
@@ -248,8 +248,8 @@ def export(settings: Settings, run: str, out: str | None) -> None:
     """
     from pathlib import Path
 
-    from clawhive_core.runs.page import page
-    from clawhive_core.runs.view import find_run
+    from clawhive_core.runs.record.page import page
+    from clawhive_core.runs.record.view import find_run
 
     log = settings.log()
     try:

@@ -20,8 +20,8 @@ from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.skill import Skill
-    from clawhive_core.skills.skill_set import Entry
+    from clawhive_core.skills.contracts.skill import Skill
+    from clawhive_core.skills.finding.skill_set import Entry
 
 _COLORS = {"invalid": "red", "gated": "yellow", "disabled": "yellow"}
 
@@ -101,7 +101,7 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
 @click.pass_obj
 def disable(settings: Settings, name: str, *, as_json: bool) -> None:
     """Switch the skill NAME off in this project: its task types are refused."""
-    from clawhive_core.skills.switch import Switches
+    from clawhive_core.skills.finding.switch import Switches
 
     load(settings).find(name)
     Switches(settings.config()).disable(name, os.environ)
@@ -114,7 +114,7 @@ def disable(settings: Settings, name: str, *, as_json: bool) -> None:
 @click.pass_obj
 def enable(settings: Settings, name: str, *, as_json: bool) -> None:
     """Switch the skill NAME on again."""
-    from clawhive_core.skills.switch import Switches
+    from clawhive_core.skills.finding.switch import Switches
 
     switches = Switches(settings.config())
     try:
@@ -136,7 +136,7 @@ def enable(settings: Settings, name: str, *, as_json: bool) -> None:
 def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bool) -> None:
     """Let the skill NAME give its task types what it declares, until one of its files changes."""
     from clawhive_core.config import refuse_inside_run
-    from clawhive_core.skills.trust import SkillTrust
+    from clawhive_core.skills.finding.trust import SkillTrust
 
     refuse_inside_run(os.environ)
     skill = load(settings).find(name).skill
@@ -149,7 +149,7 @@ def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bo
 
 
 def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
-    from clawhive_core.skills.trust import content_digest
+    from clawhive_core.skills.finding.trust import content_digest
 
     digest = content_digest(skill.content)
     if as_json and not yes:
@@ -212,7 +212,7 @@ def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:
 
 
 def _shown(entry: Entry) -> dict[str, Any]:
-    from clawhive_core.execution.handlers import reach_of
+    from clawhive_core.execution.handlers.handlers import reach_of
 
     skill = entry.skill
     return {
@@ -242,7 +242,7 @@ def _shown(entry: Entry) -> dict[str, Any]:
 
 
 def _facts(skill: Skill) -> list[tuple[str, str]]:
-    from clawhive_core.execution.handlers import reach_of
+    from clawhive_core.execution.handlers.handlers import reach_of
 
     imports = [f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools]
     requires = skill.requires
@@ -261,6 +261,6 @@ def _facts(skill: Skill) -> list[tuple[str, str]]:
 
 
 def _body(skill: Skill) -> str:
-    from clawhive_core.skills.reading import skill_text
+    from clawhive_core.skills.finding.reading import skill_text
 
     return skill_text(skill)

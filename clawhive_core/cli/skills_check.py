@@ -16,9 +16,9 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.skills.checks.required import KnownTools
+    from clawhive_core.skills.finding.skill_set import SkillSet
     from clawhive_core.skills.report import SkillReport
-    from clawhive_core.skills.required import KnownTools
-    from clawhive_core.skills.skill_set import SkillSet
 
 
 @click.command("check", epilog="Example: clawhive skills check skills")
@@ -129,7 +129,7 @@ def _tools(settings: Settings, options: dict[str, Any]) -> KnownTools:
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
     from clawhive_core.hive.found_skills import found_skills
-    from clawhive_core.skills.read_cache import ReadCache
+    from clawhive_core.skills.finding.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
 
     config, plugins, tools = settings.config(), settings.plugins(), _tools(settings, options)
@@ -161,7 +161,7 @@ def _fix(
 ) -> int:
     """Mend what is not known to the baseline, and return how many fixes were made."""
     from clawhive_core.diagnostics.baseline import Baseline
-    from clawhive_core.skills.mending import mend
+    from clawhive_core.skills.mending.mending import mend
 
     if options["baseline"] and not options["write_baseline"]:
         report = report.without(Baseline.read(options["baseline"]))

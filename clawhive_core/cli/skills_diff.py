@@ -19,8 +19,8 @@ from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from clawhive_core.skills.changes import SetDiff, Side
-    from clawhive_core.skills.git import Repository
-    from clawhive_core.skills.revision import Revision
+    from clawhive_core.skills.changes.git import Repository
+    from clawhive_core.skills.changes.revision import Revision
 
 
 @click.command("diff", epilog="Example: clawhive skills diff git:origin/main")
@@ -59,7 +59,7 @@ def command(settings: Settings, old: str, new: str | None, **options: object) ->
 @contextmanager
 def _sides(old: str, new: str | None) -> Generator[tuple[Side, Side]]:
     """Give both sides, read; the files of revisions are there until it ends."""
-    from clawhive_core.skills.revision import Revision
+    from clawhive_core.skills.changes.revision import Revision
 
     before, after = Revision.read(old), None if new is None else Revision.read(new)
     if new is None and before is None:
@@ -85,7 +85,7 @@ class _Where:
     @classmethod
     def of(cls, on_disk: str | None, *revisions: Revision | None) -> _Where:
         """Return where a path on disk lies, or what the revisions name, or this folder."""
-        from clawhive_core.skills.git import Repository
+        from clawhive_core.skills.changes.git import Repository
 
         here = Path.cwd()
         try:
@@ -108,7 +108,7 @@ class _Where:
 
     def side(self, stack: ExitStack, revision: Revision | None, text: str | None) -> Side:
         """Return a side: of a revision, of a path, or of the files on disk at the same path."""
-        from clawhive_core.skills.revision import side_of_revision
+        from clawhive_core.skills.changes.revision import side_of_revision
 
         if revision is not None:
             path = revision.path_in(self.repository)

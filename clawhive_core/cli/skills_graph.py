@@ -12,10 +12,10 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.diagnostics.outputs import printable
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.graph import SkillGraph
-    from clawhive_core.skills.skill_set import SkillSet
-    from clawhive_core.skills.users import Importer, Target
-    from clawhive_core.skills.why import Why
+    from clawhive_core.skills.finding.skill_set import SkillSet
+    from clawhive_core.skills.graphs.graph import SkillGraph
+    from clawhive_core.skills.graphs.users import Importer, Target
+    from clawhive_core.skills.graphs.why import Why
 
 _DEEPEST = 20
 _USES = {
@@ -42,7 +42,7 @@ def graph(
     settings: Settings, names: Sequence[str], output: str, *, as_json: bool, cycles: bool
 ) -> None:
     """Show what every skill imports and requires, or each SKILL with all that it needs."""
-    from clawhive_core.skills.drawing import MERMAID_EDGES, as_dot, as_mermaid, as_text
+    from clawhive_core.skills.graphs.drawing import MERMAID_EDGES, as_dot, as_mermaid, as_text
 
     found, drawn = _graph(settings)
     for name in names:
@@ -67,9 +67,9 @@ def graph(
 @click.pass_obj
 def why(settings: Settings, name: str, *, as_json: bool) -> None:
     """Say who uses a skill or one of its tools, and why it is not loaded where it is not."""
-    from clawhive_core.skills.naming import agents_naming
-    from clawhive_core.skills.why import target_of
-    from clawhive_core.skills.why import why as answer_of
+    from clawhive_core.skills.graphs.naming import agents_naming
+    from clawhive_core.skills.graphs.why import target_of
+    from clawhive_core.skills.graphs.why import why as answer_of
 
     found, drawn = _graph(settings)
     target = target_of(name, found, drawn)
@@ -85,7 +85,7 @@ def why(settings: Settings, name: str, *, as_json: bool) -> None:
 def _graph(settings: Settings) -> tuple[SkillSet, SkillGraph]:
     from clawhive_core.hive.found_skills import found_skills
     from clawhive_core.hive.known_tools import listed_tools
-    from clawhive_core.skills.graph import SkillGraph
+    from clawhive_core.skills.graphs.graph import SkillGraph
 
     config, plugins = settings.config(), settings.plugins()
     known = listed_tools(config, plugins)

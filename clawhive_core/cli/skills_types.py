@@ -14,7 +14,7 @@ from clawhive_core.cli.skills_check import load
 from clawhive_core.diagnostics.shown import shown_path
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.skill_set import SkillSet
+    from clawhive_core.skills.finding.skill_set import SkillSet
     from clawhive_core.skills.typed.folder import TypesPackage
 
 _OWN = ("flag", "config", "project")

@@ -14,8 +14,8 @@ from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.mending import KnownEdits
-    from clawhive_core.skills.profiles import Profile
+    from clawhive_core.skills.checks.profiles import Profile
+    from clawhive_core.skills.mending.mending import KnownEdits
     from clawhive_core.skills.report import SkillReport
     from clawhive_core.skills.watched import WatchedSkills
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from clawhive_core.errors import UsageError
-from clawhive_core.skills.required import KnownTools
+from clawhive_core.skills.checks.required import KnownTools
 
 MAX_BYTES = 64 * 1024 * 1024
 

@@ -17,7 +17,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.stores import SubscriptionStore
-from clawhive_core.skills.skill import Access, Skill
+from clawhive_core.skills.contracts.skill import Access, Skill
 
 _PREFIX = "skill_"
 

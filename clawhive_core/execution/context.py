@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from clawhive_core.capabilities import Capability, matches, parse, path_capability
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.nested import NestedCalls
+from clawhive_core.execution.nested.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.model.grants import CapabilityGrant
@@ -25,7 +25,7 @@ from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.context import Store, Stream
 
 if TYPE_CHECKING:
-    from clawhive_core.execution.workspace import FileWorkspace
+    from clawhive_core.execution.files.workspace import FileWorkspace
 
 
 _KEPT_OUTPUT = 64 * 1024
@@ -138,7 +138,7 @@ class ToolContext:
     @property
     def workspace(self) -> FileWorkspace:
         """The project's files, as far as this call was granted them."""
-        from clawhive_core.execution.workspace import FileWorkspace
+        from clawhive_core.execution.files.workspace import FileWorkspace
 
         return FileWorkspace(self.scope.run.root, self._allows)
 

@@ -21,7 +21,7 @@ from clawhive_core.capabilities import (
     verb_of,
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
-from clawhive_core.execution.nofollow import real_path
+from clawhive_core.execution.files.nofollow import real_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta

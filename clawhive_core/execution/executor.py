@@ -24,12 +24,13 @@ from clawhive_core.errors import (
 )
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.earlier import earlier_calls
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, stopped
 from clawhive_core.execution.grounded import learnt, sinks_weighed
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
-from clawhive_core.execution.nested import led
+from clawhive_core.execution.nested.earlier import earlier_calls
+from clawhive_core.execution.nested.nested import led
+from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
 from clawhive_core.execution.plain import input_of
 from clawhive_core.execution.refusals import (
@@ -41,7 +42,6 @@ from clawhive_core.execution.refusals import (
     refuse,
     require_enabled,
 )
-from clawhive_core.execution.repeater import Repeater
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
 from clawhive_core.execution.revoked import ends_with_its_rights
 from clawhive_core.execution.scope import NESTED, CallScope

@@ -8,7 +8,7 @@ from typing import Protocol
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
-from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse

@@ -5,9 +5,9 @@ from __future__ import annotations
 from clawhive_core.config.config import Config
 from clawhive_core.hive.running import Running
 from clawhive_core.policy.approvals import ApprovalBook
-from clawhive_core.runs.agents import agents_of
-from clawhive_core.runs.child import Nursery
-from clawhive_core.runs.sub_agents import AgentProvider, SubAgents, is_nameable
+from clawhive_core.runs.offering.agents import agents_of
+from clawhive_core.runs.sub_agents.agent_tools import AgentProvider, SubAgents, is_nameable
+from clawhive_core.runs.sub_agents.child import Nursery
 
 
 def agent_provider(config: Config, running: Running, book: ApprovalBook) -> AgentProvider:

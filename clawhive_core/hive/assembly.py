@@ -7,18 +7,18 @@ from functools import partial
 
 from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.execution import artifacts, own_values
-from clawhive_core.execution.core_tools import CoreProvider
-from clawhive_core.execution.handlers import skill_providers
-from clawhive_core.execution.sandbox import SandboxProvider
-from clawhive_core.execution.skill_library import SkillLibrary
-from clawhive_core.execution.skill_open import skill_open
+from clawhive_core.execution.core_tools import artifacts, own_values
+from clawhive_core.execution.core_tools.provider import CoreProvider
+from clawhive_core.execution.core_tools.skill_library import SkillLibrary
+from clawhive_core.execution.core_tools.skill_open import skill_open
+from clawhive_core.execution.handlers.handlers import skill_providers
+from clawhive_core.execution.sandbox.broker import SandboxProvider
 from clawhive_core.hive.boxes import Engines, handler_boxes, sandbox_broker
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.provider import ToolProvider
-from clawhive_core.runs.agents import known_skills
-from clawhive_core.runs.task_tools import task_providers
-from clawhive_core.skills.skill import Skill
+from clawhive_core.runs.offering.agents import known_skills
+from clawhive_core.runs.plans.task_tools import task_providers
+from clawhive_core.skills.contracts.skill import Skill
 
 
 def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> list[ToolProvider]:

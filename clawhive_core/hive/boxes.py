@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from clawhive_core.config.config import Config
-from clawhive_core.execution.boxes import HandlerBoxes
-from clawhive_core.execution.sandbox import SandboxBroker
+from clawhive_core.execution.handlers.boxes import HandlerBoxes
+from clawhive_core.execution.sandbox.broker import SandboxBroker
 from clawhive_core.hive.limits import sandbox_limits
 from clawhive_core.protocols.sandbox import SandboxEngine
 

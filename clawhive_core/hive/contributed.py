@@ -51,8 +51,8 @@ class Contributed:
 
     def planners(self) -> dict[str, Planner]:
         """Return the planners by name; nobody replaces ClawHive's own."""
-        from clawhive_core.runs.llm_planner import LlmPlanner
-        from clawhive_core.runs.procedure import ProcedurePlanner
+        from clawhive_core.runs.plans.llm_planner import LlmPlanner
+        from clawhive_core.runs.plans.procedure import ProcedurePlanner
 
         own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")
@@ -88,7 +88,7 @@ class Contributed:
 
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:
-        from clawhive_core.runs.failed_adapter import FailedAdapter
+        from clawhive_core.runs.model_calls.failed_adapter import FailedAdapter
 
         found: Sequence[LlmAdapter] = self.values("clawhive_llm_adapters")
         failed = self._plugins.failed_hooks("clawhive_llm_adapters")

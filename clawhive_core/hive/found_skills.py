@@ -10,11 +10,11 @@ from clawhive_core.config.config import Config
 from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.finding.reader import Reader
+from clawhive_core.skills.finding.skill_set import SkillSet
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.skills.locking.relock import Relock
-from clawhive_core.skills.reader import Reader
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.skill_set import SkillSet
 from clawhive_core.skills.watched import WatchedSkills
 
 

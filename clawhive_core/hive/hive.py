@@ -21,11 +21,11 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
-from clawhive_core.execution.approval import Approvals
-from clawhive_core.execution.considered import consider
+from clawhive_core.execution.approvals.approval import Approvals
+from clawhive_core.execution.approvals.considered import consider
+from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor
-from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.contributed import Contributed
@@ -43,20 +43,20 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.persistent import read_persistent
-from clawhive_core.runs.lineage import used_below
 from clawhive_core.runs.live import Live
-from clawhive_core.runs.models import Models
+from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator
-from clawhive_core.runs.ownership import beside, recover
+from clawhive_core.runs.record.lineage import used_below
+from clawhive_core.runs.record.ownership import beside, recover
+from clawhive_core.runs.record.view import find_run, run_json
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
-from clawhive_core.runs.view import find_run, run_json
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.hive.sync import SyncHive
     from clawhive_core.policy.answers import Edited
-    from clawhive_core.runs.replay import ReplayReport
+    from clawhive_core.runs.replays.replay import ReplayReport
     from clawhive_core.skills.report import SkillReport
 
 __all__ = ["Hive", "RunOptions"]
@@ -366,7 +366,7 @@ class Hive:
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""
-        from clawhive_core.skills.holding import hold_tools
+        from clawhive_core.skills.checks.holding import hold_tools
 
         self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
         self.skills[:] = found.loaded

@@ -11,7 +11,7 @@ from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.config.config import Config
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.skills.required import KnownTools, Offer
+from clawhive_core.skills.checks.required import KnownTools, Offer
 
 if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
@@ -52,8 +52,9 @@ def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:
 
 def _ranked_offers(config: Config, metas: Sequence[ToolMeta]) -> dict[str, Offer]:
     """Return who would offer each tool, as a catalog decides between several of one name."""
-    from clawhive_core.execution import artifacts, own_values, sandbox_tools
-    from clawhive_core.execution.skill_open import SKILL_OPEN
+    from clawhive_core.execution.core_tools import artifacts, own_values
+    from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
+    from clawhive_core.execution.sandbox import tools as sandbox_tools
 
     core = [tool.meta for tool in (*own_values.TOOLS, *artifacts.TOOLS)]
     core += [SKILL_OPEN, sandbox_tools.WRITE_FILES, sandbox_tools.EXEC]
@@ -73,7 +74,7 @@ def _agents(config: Config) -> set[str]:
     """Return the tools that start the agents of a configuration."""
     if not config.section("agents"):
         return set()
-    from clawhive_core.runs.agents import agents_of
+    from clawhive_core.runs.offering.agents import agents_of
 
     return {each.tool for each in agents_of(config)}
 

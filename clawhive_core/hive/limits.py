@@ -5,7 +5,7 @@ from __future__ import annotations
 from clawhive_core.config.config import Config
 from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.protocols.sandbox import SandboxLimits
-from clawhive_core.runs.models import MODEL_SECONDS, Patience
+from clawhive_core.runs.model_calls.models import MODEL_SECONDS, Patience
 
 
 def executor_limits(config: Config) -> ExecutorLimits:

@@ -21,7 +21,7 @@ from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approval_rows, ledger, quotas, subscriptions
 from clawhive_core.policy.approvals import ApprovalBook
-from clawhive_core.runs import schema as runs_schema
+from clawhive_core.runs.record import schema as runs_schema
 
 _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)

@@ -16,7 +16,7 @@ from clawhive_core.hive.project_log import checkpoint
 from clawhive_core.model.late import dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.ownership import cancel_below, owned
+from clawhive_core.runs.record.ownership import cancel_below, owned
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
@@ -64,7 +64,7 @@ class Running:
         self, approval: str, input: Mapping[str, Any], before: Edited | None
     ) -> Edited | None:
         """Check other arguments for a call that waits for a person; see `Hive.edited`."""
-        from clawhive_core.execution.editing import Editing
+        from clawhive_core.execution.approvals.editing import Editing
 
         live = self.live
         found = live.book.find(approval)

@@ -15,10 +15,10 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
-from clawhive_core.runs.agents import agent_of
-from clawhive_core.runs.lineage import child_of_step
-from clawhive_core.runs.ownership import cancel
-from clawhive_core.runs.view import run_json
+from clawhive_core.runs.offering.agents import agent_of
+from clawhive_core.runs.record.lineage import child_of_step
+from clawhive_core.runs.record.ownership import cancel
+from clawhive_core.runs.record.view import run_json
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clawhive_core.model.events import StoredEvent
     from clawhive_core.policy.answers import Edited
     from clawhive_core.policy.approvals import ApprovalBook
-    from clawhive_core.runs.replay import ReplayReport
+    from clawhive_core.runs.replays.replay import ReplayReport
     from clawhive_core.runs.requests import RunOptions
     from clawhive_core.runs.session import Session
     from clawhive_core.skills.report import SkillReport

@@ -15,9 +15,9 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import CODES, Reason
 from clawhive_core.protocols.check import Verdict
-from clawhive_core.skills.document import Document
-from clawhive_core.skills.fields import Fields
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
+from clawhive_core.skills.documents.document import Document
+from clawhive_core.skills.documents.fields import Fields
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place
 
 POLICY_ASK = "policy.ask"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.skill import Skill
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ConfigError
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.document import Document
-from clawhive_core.skills.place import InvalidSkill, KeyPath, Place
+from clawhive_core.skills.documents.document import Document
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place
 
 _PLACE = pattern(r"(.*?)(?::(\d+))?(?::(\d+))?", re.DOTALL)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.catalog.catalog import Catalog
-from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
+from clawhive_core.execution.nested.recorded import CALL_KINDS, RecordedCall
 from clawhive_core.model.edits import changed
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolMeta, ToolResult
@@ -15,7 +15,7 @@ from clawhive_core.policy.grounding import CONTRACT, Grounds
 from clawhive_core.policy.skill_grounds import SkillGrounds
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.replay import Record
+    from clawhive_core.runs.replays.replay import Record
 
 
 def grounds_of(

@@ -7,7 +7,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
-from clawhive_core.runs.models import Models
+from clawhive_core.runs.model_calls.models import Models
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import Planner
-from clawhive_core.runs.budget import BudgetLimits
-from clawhive_core.runs.elevation import Declared
-from clawhive_core.runs.enabling import SkillTools
-from clawhive_core.runs.journal import Journal, run_event
-from clawhive_core.runs.models import Models
-from clawhive_core.runs.ownership import Owner, admit, claim, release, take_up
+from clawhive_core.runs.model_calls.budget import BudgetLimits
+from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.offering.enabling import SkillTools
+from clawhive_core.runs.plans.elevation import Declared
+from clawhive_core.runs.record.journal import Journal, run_event
+from clawhive_core.runs.record.ownership import Owner, admit, claim, release, take_up
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.compaction import Compaction
+    from clawhive_core.runs.loop.compaction import Compaction
 
 
 REACT = "react"
@@ -228,8 +228,8 @@ class Orchestrator:
         Raises:
             UsageError: `cannot_plan`: no planner has that name.
         """
-        from clawhive_core.runs.delegation import DelegatePlanner
-        from clawhive_core.runs.procedure import ProcedurePlanner
+        from clawhive_core.runs.plans.procedure import ProcedurePlanner
+        from clawhive_core.runs.sub_agents.delegation import DelegatePlanner
 
         if request.delegates and request.task.prompt is None:
             return DelegatePlanner(request.delegates)
@@ -248,7 +248,7 @@ class Orchestrator:
         return found
 
     async def _execute(self, request: RunRequest) -> RunResult:
-        from clawhive_core.runs.delegation import Delegation
+        from clawhive_core.runs.sub_agents.delegation import Delegation
 
         planner, prompt = self.planner(request), request.task.prompt
         if prompt is not None and request.delegates:
@@ -261,7 +261,7 @@ class Orchestrator:
         self, request: RunRequest, planner: Planner, prompt: str | None
     ) -> RunResult:
         """Run a planner's plans; the answer to a prompt is what the last one says, or a model."""
-        from clawhive_core.runs.planning import Planning, report
+        from clawhive_core.runs.plans.planning import Planning, report
 
         task = request.task if prompt is None else replace(request.task, prompt=prompt)
         planning = Planning(self.door, self.journal, request, task, self._completing(request))
@@ -277,8 +277,8 @@ class Orchestrator:
         return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
-        from clawhive_core.runs.compaction import ClearOldResults
-        from clawhive_core.runs.loop import Loop, LoopSettings
+        from clawhive_core.runs.loop.compaction import ClearOldResults
+        from clawhive_core.runs.loop.loop import Loop, LoopSettings
 
         settings = LoopSettings(
             request.model or "",

@@ -14,8 +14,8 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.scope import RunScope
-from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
@@ -31,24 +31,24 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
-from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
-from clawhive_core.runs.budget import BudgetLimits
-from clawhive_core.runs.conversation import messages_of, said_before
-from clawhive_core.runs.elevation import Declared, stated_by
-from clawhive_core.runs.enabling import SkillTools, active_before
-from clawhive_core.runs.folder import reserved, run_folder
 from clawhive_core.runs.grounds import grounds_of, remember
-from clawhive_core.runs.lineage import line_of
-from clawhive_core.runs.offered import Offers
+from clawhive_core.runs.loop.conversation import messages_of, said_before
+from clawhive_core.runs.model_calls.budget import BudgetLimits
+from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
+from clawhive_core.runs.offering.enabling import SkillTools, active_before
+from clawhive_core.runs.offering.offered import Offers
+from clawhive_core.runs.offering.shelf import Shelf
 from clawhive_core.runs.options import RunOptions
 from clawhive_core.runs.orchestrator import RunRequest
-from clawhive_core.runs.shelf import Shelf
-from clawhive_core.runs.tasks import find_task_type, make_task, permissions_of
-from clawhive_core.skills.skill import Skill, TaskType
-from clawhive_core.skills.skill_set import Entry
+from clawhive_core.runs.plans.elevation import Declared, stated_by
+from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
+from clawhive_core.runs.record.folder import reserved, run_folder
+from clawhive_core.runs.record.lineage import line_of
+from clawhive_core.skills.contracts.skill import Skill, TaskType
+from clawhive_core.skills.finding.skill_set import Entry
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.replay import Record
+    from clawhive_core.runs.replays.replay import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class RequestMaker:
             UnknownModel: No model is named, by option or configuration.
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
-        from clawhive_core.runs.delegation import startable, started_by_words
+        from clawhive_core.runs.sub_agents.delegation import startable, started_by_words
 
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
@@ -144,7 +144,7 @@ class RequestMaker:
             UsageError: `skill_disabled`, where a skill that is switched off has it.
             InvalidInput: The input fails the type's schema.
         """
-        from clawhive_core.runs.delegation import startable, started_by_type
+        from clawhive_core.runs.sub_agents.delegation import startable, started_by_type
 
         principal = agent_of(self.config, options.agent)
         known = Agent.read(self.config, principal).skills
@@ -239,7 +239,7 @@ class RequestMaker:
         Raises:
             NotReplayable: Its task type is gone.
         """
-        from clawhive_core.runs.replay import Record
+        from clawhive_core.runs.replays.replay import Record
 
         record = Record.load(self.log, run_id)
         request = self.recorded(record)
@@ -264,7 +264,7 @@ class RequestMaker:
 
     def _remembered(self, request: RunRequest, record: Record) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
-        from clawhive_core.runs.replay import Record
+        from clawhive_core.runs.replays.replay import Record
 
         above = None
         if request.parent_run_id is not None:

@@ -7,21 +7,21 @@ from collections.abc import Callable
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution.approval import Approvals
+from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.repeater import Repeater
+from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
-from clawhive_core.runs.budget import Budget, BudgetLimits
-from clawhive_core.runs.journal import run_event
 from clawhive_core.runs.live import Live
-from clawhive_core.runs.models import Models
+from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
+from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
-from clawhive_core.runs.ownership import release
-from clawhive_core.runs.replay import (
+from clawhive_core.runs.record.journal import run_event
+from clawhive_core.runs.record.ownership import release
+from clawhive_core.runs.replays.replay import (
     COMPARED,
     Diverged,
     Record,

@@ -18,22 +18,22 @@ from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import StorageError
 from clawhive_core.protocols.stores import SkillSource
-from clawhive_core.skills.gate import missing
-from clawhive_core.skills.holding import Held
-from clawhive_core.skills.kept_checks import KeptChecks
+from clawhive_core.skills.checks.holding import Held
+from clawhive_core.skills.checks.kept_checks import KeptChecks
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.contracts.phase import Phase
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.place import Place
+from clawhive_core.skills.finding.gate import missing
+from clawhive_core.skills.finding.reader import Reader
+from clawhive_core.skills.finding.reading import ReadSkill, is_skill, weighed
+from clawhive_core.skills.finding.search import empty_finding, search_path, skills_below
+from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+from clawhive_core.skills.finding.spot import Spot, skill_files
+from clawhive_core.skills.finding.switch import Switches
+from clawhive_core.skills.finding.trust import SkillTrust, is_trusted
 from clawhive_core.skills.locking.locker import GIVEN
 from clawhive_core.skills.locking.project_lock import ProjectLock
-from clawhive_core.skills.phase import Phase
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.reader import Reader
-from clawhive_core.skills.reading import ReadSkill, is_skill, weighed
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.search import empty_finding, search_path, skills_below
-from clawhive_core.skills.skill import Skill
-from clawhive_core.skills.skill_set import Entry, SkillSet
-from clawhive_core.skills.spot import Spot, skill_files
-from clawhive_core.skills.switch import Switches
-from clawhive_core.skills.trust import SkillTrust, is_trusted
 
 
 def load_skills(

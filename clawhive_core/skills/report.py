@@ -10,9 +10,9 @@ from typing import Any
 from clawhive_core.diagnostics.baseline import Baseline
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.mending import KnownEdits, mendable
-from clawhive_core.skills.profiles import Profile, at_profile
-from clawhive_core.skills.skill_set import SkillSet
+from clawhive_core.skills.checks.profiles import Profile, at_profile
+from clawhive_core.skills.finding.skill_set import SkillSet
+from clawhive_core.skills.mending.mending import KnownEdits, mendable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from pathlib import Path
 from clawhive_core.config.config import Config
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
-from clawhive_core.skills.kept_checks import KeptChecks
+from clawhive_core.skills.checks.kept_checks import KeptChecks
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.finding.reader import Reader
+from clawhive_core.skills.finding.reading import ReadSkill, read_skill
+from clawhive_core.skills.finding.search import search_path
+from clawhive_core.skills.finding.shipped import SOURCE
+from clawhive_core.skills.finding.skill_set import SkillSet
+from clawhive_core.skills.finding.spot import Spot
 from clawhive_core.skills.load import FoundSkills
-from clawhive_core.skills.reader import Reader
-from clawhive_core.skills.reading import ReadSkill, read_skill
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.search import search_path
-from clawhive_core.skills.shipped import SOURCE
-from clawhive_core.skills.skill_set import SkillSet
-from clawhive_core.skills.spot import Spot
 
 _MANY = 20
 """How many changes outside of known skills make it cheaper to read everything again."""

@@ -8,8 +8,8 @@ from clawhive_core.audit.export import lines
 from clawhive_core.audit.query import EventFilter, find_ids, query
 from clawhive_core.errors import UnknownId
 from clawhive_core.hive.hive import RunOptions
-from clawhive_core.runs.page import page
-from clawhive_core.runs.view import list_runs
+from clawhive_core.runs.record.page import page
+from clawhive_core.runs.record.view import list_runs
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.runs.conftest import Tools
 

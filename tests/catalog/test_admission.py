@@ -8,10 +8,10 @@ import pytest
 from clawhive_core.capabilities.verbs import VERBS
 from clawhive_core.catalog.listing import admitted
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.execution.handlers import meta_of
+from clawhive_core.execution.handlers.handlers import meta_of
 from clawhive_core.model.identity import ToolIdentity
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import ExportedTool, Exports, Skill, ToolFacts
+from clawhive_core.skills.contracts.skill import ExportedTool, Exports, Skill, ToolFacts
+from clawhive_core.skills.documents.place import Place
 from tests.harness import Provider, echo, tool_meta
 
 OWN = [

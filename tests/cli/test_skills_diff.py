@@ -358,7 +358,7 @@ def test_a_git_that_hangs_is_ended(base, tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr("clawhive_core.skills.git.SECONDS", 0.1)
+    monkeypatch.setattr("clawhive_core.skills.changes.git.SECONDS", 0.1)
     done = base("skills", "diff", "git:HEAD")
     assert (done.code, "git rev-parse did not end within" in done.err) == (2, True)
 

@@ -107,8 +107,8 @@ def holders(schema, whole, prefix=""):
 
 
 def test_the_defaults_of_a_tool_are_those_of_the_page():
-    from clawhive_core.skills.risk_policy import UNCAPPED
-    from clawhive_core.skills.skill import ToolFacts
+    from clawhive_core.skills.contracts.risk_policy import UNCAPPED
+    from clawhive_core.skills.contracts.skill import ToolFacts
 
     facts = ToolFacts()
     said = {key: row[1].strip("`") for key, row in ROWS.items()}

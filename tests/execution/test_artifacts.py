@@ -2,8 +2,8 @@
 
 import pytest
 
-from clawhive_core.execution.artifacts import MAX_BYTES, TOOLS
-from clawhive_core.execution.core_tools import CoreProvider
+from clawhive_core.execution.core_tools.artifacts import MAX_BYTES, TOOLS
+from clawhive_core.execution.core_tools.provider import CoreProvider
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from clawhive_builtin import MontyEngine
 from clawhive_core import HandlerCall, HandlerEngine, SandboxLimits, ToolError, Unsupported
-from clawhive_core.execution.child import ChildPython
+from clawhive_core.execution.handlers.child import ChildPython
 
 FACTS = {"skill_id": "zodiac", "user_id": "ana", "profile": {"identity": {"name": "Ana"}}}
 

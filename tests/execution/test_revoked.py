@@ -8,7 +8,7 @@ import pytest
 
 from clawhive_core import Hive
 from clawhive_core.policy.grants import GrantBook
-from clawhive_core.runs import ownership
+from clawhive_core.runs.record import ownership
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.harness import Provider, echo

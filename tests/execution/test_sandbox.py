@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
-from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
-from clawhive_core.execution.sandbox_directory import SandboxDirectory
+from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
+from clawhive_core.execution.sandbox.directory import SandboxDirectory
 from clawhive_core.protocols.sandbox import SandboxLimits, SandboxOutcome, Unsupported
 
 COMMANDS = ("python -c", "node -e")

@@ -8,10 +8,15 @@ from hypothesis import strategies as st
 
 from clawhive_core.config.opening import open_config
 from clawhive_core.errors import ClawHiveError, SkillError, ToolError, UnknownId, UsageError
-from clawhive_core.execution.skill_library import MAX_FILE, MAX_FILES, MAX_TEXT, SkillLibrary
+from clawhive_core.execution.core_tools.skill_library import (
+    MAX_FILE,
+    MAX_FILES,
+    MAX_TEXT,
+    SkillLibrary,
+)
+from clawhive_core.skills.finding.switch import Switches
+from clawhive_core.skills.finding.trust import SkillTrust, content_digest
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.switch import Switches
-from clawhive_core.skills.trust import SkillTrust, content_digest
 
 TEXT = "---\nname: one\ndescription: Does one thing.\n---\n# How\n\nSlowly.\n"
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import ToolError
-from clawhive_core.execution import nofollow, workspace
-from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.execution.files import nofollow, workspace
+from clawhive_core.execution.files.workspace import FileWorkspace
 
 
 def below(*folders):

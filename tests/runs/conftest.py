@@ -10,9 +10,9 @@ import pytest
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.tools import ToolMeta, ToolResult
-from clawhive_core.runs import ownership
 from clawhive_core.runs.orchestrator import Orchestrator
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.runs.record import ownership
+from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 
 OPEN = {"type": "object"}

@@ -5,7 +5,7 @@ import pytest
 from clawhive_core.errors import ModelError
 from clawhive_core.model.messages import LlmResponse, ProviderBlock, TextBlock, ThinkingBlock
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.runs.page import items_of
+from clawhive_core.runs.record.page import items_of
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"

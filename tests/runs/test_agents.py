@@ -8,7 +8,7 @@ from clawhive_core.errors import CapabilityError, UsageError
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep
 from clawhive_core.runs.requests import RunOptions
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo
 

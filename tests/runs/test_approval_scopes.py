@@ -125,7 +125,7 @@ async def test_a_step_that_its_run_did_not_end_gives_nothing_after_the_run(writi
         await hive.run(task="job")
         first, _ = hive.approvals.pending()
         hive.approvals.resolve(first.approval_id, "approve", by="user:ana", scope="step")
-        from clawhive_core.runs.ownership import cancel
+        from clawhive_core.runs.record.ownership import cancel
 
         assert cancel(hive.log, first.run_id) is False
         assert ended(hive) == [True]

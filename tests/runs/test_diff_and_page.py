@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from clawhive_core.runs.diff import diff_runs, lines_of
-from clawhive_core.runs.page import MAX_TEXT, page
+from clawhive_core.runs.record.diff import diff_runs, lines_of
+from clawhive_core.runs.record.page import MAX_TEXT, page
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"

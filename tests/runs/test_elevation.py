@@ -19,9 +19,9 @@ from clawhive_core.model.runs import Plan, PlannedStep
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.policy.rules import Rules
-from clawhive_core.runs.elevation import PROCEDURE, Declared, stated_by
-from clawhive_core.runs.task_tools import task_providers
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.runs.plans.elevation import PROCEDURE, Declared, stated_by
+from clawhive_core.runs.plans.task_tools import task_providers
+from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 
 DOCS, WORKSPACE = "net.http:h.example/docs/**", "net.http:h.example/**"

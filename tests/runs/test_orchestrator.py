@@ -4,9 +4,9 @@ import pytest
 
 from clawhive_core.errors import InvalidInput, UnknownTaskType, UsageError
 from clawhive_core.model.runs import Plan, PlannedStep
+from clawhive_core.runs.plans.tasks import find_task_type
+from clawhive_core.runs.record.view import find_run, list_runs
 from clawhive_core.runs.requests import RunOptions
-from clawhive_core.runs.tasks import find_task_type
-from clawhive_core.runs.view import find_run, list_runs
 from clawhive_core.testing import memory_hive
 
 SCHEMA = {

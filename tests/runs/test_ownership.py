@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from clawhive_core.errors import RunBusy, StorageError
-from clawhive_core.runs.ownership import STALE_SECONDS, Owner, beat, claim, recover
-from clawhive_core.runs.view import run_json
+from clawhive_core.runs.record.ownership import STALE_SECONDS, Owner, beat, claim, recover
+from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import memory_hive
 
 RUN = "run_0123456789abcdef"
@@ -36,7 +36,7 @@ def owner_rows(hive):
 
 def alive_other():
     """Return a living process that is not this one."""
-    from clawhive_core.runs.ownership import _process_start
+    from clawhive_core.runs.record.ownership import _process_start
 
     return Owner(Owner.me().host, os.getppid(), _process_start(os.getppid()))
 

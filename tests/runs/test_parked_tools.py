@@ -9,8 +9,8 @@ import pytest
 
 from clawhive_core.errors import ToolError
 from clawhive_core.hive.hive import RunOptions
-from clawhive_core.runs import ownership
-from clawhive_core.runs.view import run_json
+from clawhive_core.runs.record import ownership
+from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import ScriptedModel, calling
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmMessage, LlmRequest
-from clawhive_core.skills.skill import Skill, TaskType
+from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import ScriptedModel, memory_hive
 from tests.runs.conftest import OPEN, Tools
 

@@ -8,7 +8,7 @@ from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.runs import ownership
+from clawhive_core.runs.record import ownership
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 GUARDED = {"risk": "guarded", "idempotent": True}

@@ -93,8 +93,8 @@ class Project:
         (folder / "handlers.py").write_text(handler, "utf-8")
         if trusted:
             from clawhive_core.config.opening import open_config
+            from clawhive_core.skills.finding.trust import SkillTrust, content_digest
             from clawhive_core.skills.load import load_skills
-            from clawhive_core.skills.trust import SkillTrust, content_digest
 
             config = open_config(self.root, {}, self.env)
             skill = load_skills(config, env=self.env).find("find").skill

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from clawhive_core.errors import UnknownId, UsageError
 from clawhive_core.hive.hive import Hive, RunOptions
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
-from clawhive_core.runs.loop import SYSTEM
-from clawhive_core.runs.skill_prompt import MAX_LIST, MAX_LISTED, MAX_UNTRUSTED, one_line
-from clawhive_core.skills.trust import SkillTrust, content_digest
+from clawhive_core.runs.loop.loop import SYSTEM
+from clawhive_core.runs.offering.skill_prompt import MAX_LIST, MAX_LISTED, MAX_UNTRUSTED, one_line
+from clawhive_core.skills.finding.trust import SkillTrust, content_digest
 from clawhive_core.testing import ScriptedModel, calling
 from clawhive_core.testing.memory import _Given
 
@@ -181,7 +181,8 @@ async def test_a_resumed_run_goes_on_with_what_was_told(desk, tools):
 
 async def test_a_run_that_was_recorded_before_skills_were_told_still_repeats(desk, monkeypatch):
     """Its start has no `instructions`, and its requests had the loop's own words alone."""
-    from clawhive_core.runs import orchestrator, shelf
+    from clawhive_core.runs import orchestrator
+    from clawhive_core.runs.offering import shelf
 
     def forgetful(*given, **facts):
         event = real(*given, **facts)

@@ -5,7 +5,7 @@ import pytest
 
 from clawhive_core.errors import RunError
 from clawhive_core.model.runs import Plan, PlannedStep
-from clawhive_core.runs.steps import check_plan
+from clawhive_core.runs.plans.steps import check_plan
 from clawhive_core.testing import memory_hive
 
 

@@ -12,8 +12,8 @@ from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.runs.ownership import cancel
-from clawhive_core.runs.view import run_json
+from clawhive_core.runs.record.ownership import cancel
+from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 AGENT = {"agents.helper.description": "Helps.", "agents.helper.model": "child:x"}

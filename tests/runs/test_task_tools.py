@@ -7,8 +7,8 @@ import pytest
 
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolResult
-from clawhive_core.runs.task_tools import task_providers
-from clawhive_core.skills.skill import ExportedTool, Exports, Place, Skill, TaskType
+from clawhive_core.runs.plans.task_tools import task_providers
+from clawhive_core.skills.contracts.skill import ExportedTool, Exports, Place, Skill, TaskType
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from clawhive_core.testing.memory import memory_hive as open_hive
 
@@ -53,7 +53,7 @@ def calls_of(run):
 
 
 async def shown(hive, run_id):
-    from clawhive_core.runs.view import run_json
+    from clawhive_core.runs.record.view import run_json
 
     await hive.log.flush()
     return run_json(hive.log, run_id)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.config.opening import open_config
+from clawhive_core.skills.finding.shipped import shipped_folder
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.shipped import shipped_folder
 
 
 @dataclass(frozen=True)

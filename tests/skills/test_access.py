@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawhive_core.skills.skill import Access, Rate
+from clawhive_core.skills.contracts.skill import Access, Rate
 
 EXPORTS = """\
 exports:

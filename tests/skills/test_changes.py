@@ -18,10 +18,9 @@ from clawhive_core.skills.changes.access import allows
 from clawhive_core.skills.changes.bump import BUMPS, is_enough, is_more, made_bump
 from clawhive_core.skills.changes.notice import Notices
 from clawhive_core.skills.changes.schemas import without_texts
-from clawhive_core.skills.contract import api_version
-from clawhive_core.skills.deprecation import Deprecation
-from clawhive_core.skills.place import Named, Place
-from clawhive_core.skills.skill import (
+from clawhive_core.skills.contracts.contract import api_version
+from clawhive_core.skills.contracts.deprecation import Deprecation
+from clawhive_core.skills.contracts.skill import (
     SECONDS,
     Access,
     ExportedTool,
@@ -32,6 +31,7 @@ from clawhive_core.skills.skill import (
     Skill,
     ToolFacts,
 )
+from clawhive_core.skills.documents.place import Named, Place
 
 HERE = Place("clawhive.yaml", 1, 1)
 TODAY = date(2026, 6, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.skills.cycles import shortest_cycles
+from clawhive_core.skills.checks.cycles import shortest_cycles
 from tests.harness import exports
 
 ZODIAC = """\

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks.schema_pairs import Pair, is_witness, made_pair
 from clawhive_core.errors import StorageError
+from clawhive_core.skills.checks.required import KnownTools, Offer
 from clawhive_core.skills.compatibility import compare_inputs, compare_outputs
 from clawhive_core.skills.locking import promises
 from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile, written
 from clawhive_core.skills.locking.locked import Lock
 from clawhive_core.skills.locking.relock import Relock
-from clawhive_core.skills.required import KnownTools, Offer
 
 TODAY = datetime.now(UTC).date()
 SEARCH = Offer("web", "L1", "guarded", ("net.http",))

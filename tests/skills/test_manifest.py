@@ -7,10 +7,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawhive_core.skills.document import depth_at_most
-from clawhive_core.skills.manifest import MAX_BYTES, task_types
-from clawhive_core.skills.reading import read_skill
-from clawhive_core.skills.shipped import shipped_folder, shipped_skills
+from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
+from clawhive_core.skills.documents.document import depth_at_most
+from clawhive_core.skills.finding.reading import read_skill
+from clawhive_core.skills.finding.shipped import shipped_folder, shipped_skills
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_every_shipped_skill_is_read_and_its_permissions_are_capabilities():
 
 def test_without_a_folder_of_shipped_skills_there_are_none(monkeypatch, tmp_path):
     assert shipped_folder().is_dir()
-    monkeypatch.setattr("clawhive_core.skills.shipped._PACKAGE", Path(tmp_path, "nowhere"))
+    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", Path(tmp_path, "nowhere"))
     assert shipped_skills() == []
 
 

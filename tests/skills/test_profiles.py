@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from clawhive_core.skills.profiles import at_profile
-from clawhive_core.skills.reading import read_skill
-from clawhive_core.skills.skill_set import Entry, SkillSet
+from clawhive_core.skills.checks.profiles import at_profile
+from clawhive_core.skills.finding.reading import read_skill
+from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 from tests.skills.corpus import CORPUS, needs_corpus
 
 OURS = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clawhive_core.skills.finding.reading import read_skill
 from clawhive_core.skills.published import published_schema
-from clawhive_core.skills.reading import read_skill
 from tests.harness import exports
 from tests.skills.test_contract_fields import GOOD, USER
 

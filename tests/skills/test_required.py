@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.execution import artifacts, own_values
-from clawhive_core.execution.sandbox_tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
-from clawhive_core.execution.skill_open import SKILL_OPEN
+from clawhive_core.execution.core_tools import artifacts, own_values
+from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
+from clawhive_core.execution.sandbox.tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
 from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
 from clawhive_core.plugins.configured import open_plugins
-from clawhive_core.skills.holding import Held, hold_tools
-from clawhive_core.skills.place import Named, Place
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.skill import (
+from clawhive_core.skills.checks.holding import Held, hold_tools
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.contracts.skill import (
     ExportedTool,
     Exports,
     Import,
     Requires,
     Skill,
 )
-from clawhive_core.skills.skill_set import Entry
+from clawhive_core.skills.documents.place import Named, Place
+from clawhive_core.skills.finding.skill_set import Entry
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo, exports
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clawhive_core.skills import watched
+from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.required import KnownTools
 from clawhive_core.skills.watched import WatchedSkills
 
 TOOLS = KnownTools(frozenset({"web.search", "d.any"}))

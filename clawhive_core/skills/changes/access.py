@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clawhive_core.skills.changes.change import Change
-from clawhive_core.skills.skill import Rate, Skill
+from clawhive_core.skills.contracts.skill import Rate, Skill
 
 
 def changed_access(old: Skill, new: Skill) -> Iterator[Change]:

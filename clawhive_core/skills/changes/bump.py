@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from clawhive_core.skills.changes.change import IMPACTS, Change
-from clawhive_core.skills.contract import api_version
+from clawhive_core.skills.contracts.contract import api_version
 
 Bump = Literal["none", "minor", "major"]
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.place import Place
 
 Impact = Literal["none", "additive", "unknown", "breaking"]
 """From the least to the greatest: `additive` gives more, `unknown` is not decided."""

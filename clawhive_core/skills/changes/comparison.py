@@ -20,7 +20,7 @@ from clawhive_core.skills.changes.change import Change, exports_of
 from clawhive_core.skills.changes.declared import changed_declarations
 from clawhive_core.skills.changes.notice import Notices, without_notice
 from clawhive_core.skills.changes.tools import changed_tools
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.skill import Skill
 
 _WHY = {"none": "", "minor": " (additive)", "major": " (breaking)"}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from clawhive_core.skills.changes.change import Change, exports_of, file_of
 from clawhive_core.skills.changes.schemas import same
-from clawhive_core.skills.permissions import uncovered
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.permissions import uncovered
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.place import Place
 
 _REQUIRED = ("tools", "bins", "env", "os", "python")
 

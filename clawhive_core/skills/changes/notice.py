@@ -7,9 +7,9 @@ from datetime import date
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.deprecation import WINDOW
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.deprecation import WINDOW
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.place import Place
 
 Dated = Callable[[Skill, str], "date | None"]
 """Says when the deprecation of a tool first stood in the contract, None where nothing does."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.changes.change import Accepts, Change, Impact, Witness
 from clawhive_core.skills.compatibility import Compatibility, compare_inputs, compare_outputs
-from clawhive_core.skills.skill import ExportedTool
+from clawhive_core.skills.contracts.skill import ExportedTool
 
 Part = Literal["input", "output"]
 

@@ -12,8 +12,8 @@ from clawhive_core.skills.changes.change import Change, file_of
 from clawhive_core.skills.changes.comparison import SkillDiff
 from clawhive_core.skills.changes.notice import Notices, without_notice
 from clawhive_core.skills.changes.side import Side
-from clawhive_core.skills.reading import ReadSkill
-from clawhive_core.skills.skill import Import, Skill
+from clawhive_core.skills.contracts.skill import Import, Skill
+from clawhive_core.skills.finding.reading import ReadSkill
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.changes.notice import Dated, undated
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.reader import Reader
-from clawhive_core.skills.reading import ReadSkill, is_skill, read_contract
-from clawhive_core.skills.search import skills_below
+from clawhive_core.skills.documents.place import Place
+from clawhive_core.skills.finding.reader import Reader
+from clawhive_core.skills.finding.reading import ReadSkill, is_skill, read_contract
+from clawhive_core.skills.finding.search import skills_below
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from clawhive_core.skills.changes.change import Change, Impact, exports_of
 from clawhive_core.skills.changes.schemas import changed_schema
-from clawhive_core.skills.risk_policy import LEVELS, RISKS
-from clawhive_core.skills.skill import ExportedTool, Skill
+from clawhive_core.skills.contracts.risk_policy import LEVELS, RISKS
+from clawhive_core.skills.contracts.skill import ExportedTool, Skill
 
 _Tools = Mapping[str, ExportedTool]
 

@@ -12,12 +12,12 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Level, Risk
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.place import Place
 from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile
 from clawhive_core.skills.locking.locked import Lock, LockedSkill
 from clawhive_core.skills.locking.locker import GIVEN
 from clawhive_core.skills.locking.promises import Promises
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import Skill
 
 _VARIABLES = {"workspace": "/workspace", "run": "/run", "home": "/home"}
 _WORDS = {

@@ -21,8 +21,8 @@ from clawhive_core.errors import SkillError, StorageError
 from clawhive_core.model.canonical import canonical_texts, digest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.documents.place import Place, is_file
 from clawhive_core.skills.locking.locked import Lock, LockedSkill
-from clawhive_core.skills.place import Place, is_file
 
 NAME = "clawhive.lock"
 RELOCK = "clawhive skills lock"

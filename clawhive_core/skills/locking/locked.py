@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
-from clawhive_core.skills.required import Offer
+from clawhive_core.skills.checks.required import Offer
 
 Row = Mapping[str, Any]
 

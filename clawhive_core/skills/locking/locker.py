@@ -12,6 +12,10 @@ from clawhive_core.errors import SkillError
 from clawhive_core.model.canonical import digest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
+from clawhive_core.skills.checks.required import KnownTools, Offer
+from clawhive_core.skills.contracts.skill import Exports, Skill
+from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.finding.trust import content_digest
 from clawhive_core.skills.locking.locked import (
     Lock,
     LockedImport,
@@ -19,10 +23,6 @@ from clawhive_core.skills.locking.locked import (
     LockedSkill,
     LockedTool,
 )
-from clawhive_core.skills.required import KnownTools, Offer
-from clawhive_core.skills.shipped import SOURCE as SHIPPED
-from clawhive_core.skills.skill import Exports, Skill
-from clawhive_core.skills.trust import content_digest
 
 GIVEN = "given"
 """The source of skills that only a path of the command line leads to: no start finds them."""

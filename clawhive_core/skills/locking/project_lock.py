@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
+from clawhive_core.skills.checks.required import KnownTools, Locked
+from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile
 from clawhive_core.skills.locking.locked import Lock
 from clawhive_core.skills.locking.locker import Locker, dated
-from clawhive_core.skills.required import KnownTools, Locked
-from clawhive_core.skills.skill import Skill
 
 if TYPE_CHECKING:
     from clawhive_core.skills.locking.differences import Differences

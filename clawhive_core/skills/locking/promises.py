@@ -13,12 +13,12 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
-from clawhive_core.skills.contract import api_version
-from clawhive_core.skills.deprecation import WINDOW
+from clawhive_core.skills.contracts.contract import api_version
+from clawhive_core.skills.contracts.deprecation import WINDOW
+from clawhive_core.skills.contracts.skill import ExportedTool, Skill
+from clawhive_core.skills.documents.place import Place
 from clawhive_core.skills.locking.lock_file import RELOCK
 from clawhive_core.skills.locking.locked import Lock, LockedImport, LockedSkill, LockedTool
-from clawhive_core.skills.place import Place
-from clawhive_core.skills.skill import ExportedTool, Skill
 
 if TYPE_CHECKING:
     from clawhive_core.skills.compatibility import Compatibility

@@ -10,14 +10,14 @@ from typing import Any, Literal
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.document import with_severity
+from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.document import with_severity
+from clawhive_core.skills.finding.skill_set import SkillSet
 from clawhive_core.skills.locking.differences import Differences
 from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile, written
 from clawhive_core.skills.locking.locker import Locker
 from clawhive_core.skills.locking.project_lock import ProjectLock
-from clawhive_core.skills.required import KnownTools
-from clawhive_core.skills.skill import Skill
-from clawhive_core.skills.skill_set import SkillSet
 
 State = Literal["current", "stale", "written", "blocked"]
 _ACCEPTED = frozenset({"CH0815", "CH0817", "CH0818", "CH0611", "CH0612"})

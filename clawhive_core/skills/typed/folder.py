@@ -9,7 +9,7 @@ from typing import Literal
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.skill import Skill
+from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.typed.module import CONTEXT, MARK, PACKAGE, module_names, module_of
 
 State = Literal["same", "new", "changed", "stale"]

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.export_checks import CORE_NAMES
-from clawhive_core.skills.run_types import startable
-from clawhive_core.skills.skill import ExportedTool, Skill
+from clawhive_core.skills.contracts.export_checks import CORE_NAMES
+from clawhive_core.skills.contracts.run_types import startable
+from clawhive_core.skills.contracts.skill import ExportedTool, Skill
 from clawhive_core.skills.typed.models import Imports, models
 
 PACKAGE = "clawhive_skills"

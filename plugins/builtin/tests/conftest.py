@@ -1,6 +1,6 @@
 import pytest
 
-from clawhive_core.execution.workspace import FileWorkspace
+from clawhive_core.execution.files.workspace import FileWorkspace
 
 
 class Call:

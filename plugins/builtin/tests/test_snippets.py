@@ -4,7 +4,7 @@ import pytest
 
 from clawhive_builtin import MontyEngine
 from clawhive_core import SandboxLimits, ToolError
-from clawhive_core.execution.sandbox import SandboxBroker, SandboxProvider
+from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
 
 PRIMES = Path(__file__).parents[3] / "examples" / "primes.py"
 

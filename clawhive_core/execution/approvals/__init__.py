@@ -1,0 +1,1 @@
+"""Asking a person about one call, and what would be asked."""

@@ -1,0 +1,209 @@
+"""Other arguments for a call that waits for a person: checked, and decided about anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import anyio
+
+from clawhive_core.catalog.catalog import Tool
+from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.errors import InvalidInput, RunError
+from clawhive_core.execution.approvals.approval import call_digest, diff_of, sinks_of
+from clawhive_core.execution.approvals.considered import weigh
+from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.grounded import provenance
+from clawhive_core.execution.plain import MAX_INPUT, plain_object
+from clawhive_core.execution.refusals import denied
+from clawhive_core.execution.results import error_of
+from clawhive_core.execution.scope import CallScope, RunScope
+from clawhive_core.model.approvals import Approval
+from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.edits import changed
+from clawhive_core.model.ids import new_id
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import ToolCall
+from clawhive_core.policy.answers import Edited
+from clawhive_core.policy.approvals import ApprovalBook
+
+_PROPOSAL = "proposal"
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """Takes a person's changes of a call through the stages before an approval."""
+
+    executor: Executor
+    catalog: CatalogStore
+    book: ApprovalBook
+
+    async def check(
+        self,
+        approval: Approval,
+        input: Mapping[str, Any],
+        run: RunScope,
+        before: Edited | None = None,
+    ) -> Edited | None:
+        """Return the call with this input, ready to be approved; None where nothing changed.
+
+        Args:
+            approval: A pending one.
+            input: The arguments instead of those that were asked for.
+            run: The run of the call, with the rights that it has now.
+            before: An earlier change, where the person went on from that.
+
+        Raises:
+            RunError: `already_resolved`: it was answered; `tool_changed`: the tool is another one
+                now; `denied`: policy denies the changed call.
+            InvalidInput: The input fails the tool's schema, or names nothing that can be
+                normalised, or is no proposal that the confirmed tool would make.
+        """
+        _require_pending(approval)
+        asked, contract = self.book.asked(approval)
+        given, original = _plain(input), canonical_text(asked.input)
+        if canonical_text(given) == original:
+            return None
+        tool = self._tool(approval, contract)
+        who = Principal.parse(approval.principal)
+        scope = CallScope(run, who, approval.step_id, planned=approval.step)
+        base = asked.input if before is None else before.input
+        given = await self._proposed_again(tool, base, given, scope)
+        if canonical_text(given) == original:
+            return None
+        run.grounds.say(changed(asked.input, given))
+        pending = await weigh(replace(asked, input=given), scope, self.executor)
+        decision = pending.decision
+        if decision is None or decision.verdict == "deny":
+            refusal = denied(pending).refusal
+            raise RunError(
+                f"the changed call cannot be approved: {refusal.message}",
+                code="denied",
+                place=approval.approval_id,
+                fix=refusal.next.get("command") or "change it otherwise, or deny it",
+            )
+        return Edited(
+            approval.approval_id,
+            given,
+            await anyio.to_thread.run_sync(call_digest, pending),
+            pending.capabilities,
+            sinks_of(pending),
+            diff_of(pending),
+            decision.verdict,
+            decision.rules,
+            tuple(provenance(pending)),
+        )
+
+    def _tool(self, approval: Approval, contract: str | None) -> Tool:
+        tool = self.catalog.current.find(approval.tool)
+        if tool is None or tool.meta.contract_hash != contract:
+            raise RunError(
+                f"`{approval.tool}` is not the tool any more that a person was asked about",
+                code="tool_changed",
+                place=approval.approval_id,
+                fix=f"deny it: clawhive approvals deny {approval.approval_id}",
+            )
+        return tool
+
+    async def _proposed_again(
+        self, tool: Tool, base: Mapping[str, Any], given: dict[str, Any], scope: CallScope
+    ) -> dict[str, Any]:
+        """Return the input with a proposal as the confirmed tool makes it of what was changed.
+
+        A proposal holds what follows from the rest, such as digests and a diff; nobody writes
+        those by hand, and the tool that takes the proposal checks them.
+        """
+        before, after = base.get(_PROPOSAL), given.get(_PROPOSAL)
+        confirmed = self.catalog.current.find(tool.meta.confirms or "")
+        if confirmed is None or not isinstance(before, dict) or not isinstance(after, dict):
+            return given
+        was, now = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
+        takes: Mapping[str, Any] = confirmed.meta.input_schema.get("properties", {})
+        moved = _moved((base, given), (was, now), takes)
+        wanted = {**{name: now[name] for name in now if name in takes}, **moved}
+        made = await self._propose(confirmed.meta.name, wanted, scope)
+        for name, mine in sorted({**now, **moved}.items()):
+            if mine != was.get(name) and mine != made.get(name):
+                raise InvalidInput(
+                    f"`{confirmed.meta.name}` makes `{name}` of the rest: it cannot be edited",
+                    place=f"/{_PROPOSAL}/{name}",
+                    fix=f"edit one of: {', '.join(sorted({*was} & {*takes}))}",
+                )
+        return {**given, **moved, _PROPOSAL: made}
+
+    async def _propose(
+        self, name: str, input: Mapping[str, Any], scope: CallScope
+    ) -> Mapping[str, Any]:
+        """Ask the confirmed tool, as a call within the one that waits."""
+        waiting = scope.invocation_id
+        nested = replace(
+            scope,
+            step_id=f"{waiting}>{new_id('edit')}",
+            depth=scope.depth + 1,
+            parent_invocation_id=waiting,
+        )
+        outcome = await self.executor.invoke(ToolCall(new_id("call"), name, input), nested)
+        if isinstance(outcome, Refusal):
+            raise InvalidInput(outcome.message, place=f"/{_PROPOSAL}", fix=_fix(outcome))
+        error = error_of(outcome)
+        if error is not None or not isinstance(outcome.value, dict):
+            why = outcome.output if error is None else error["message"]
+            raise InvalidInput(
+                f"`{name}` makes no proposal of it: {why}",
+                place=f"/{_PROPOSAL}",
+                fix="change it otherwise, or deny it",
+            )
+        return cast("dict[str, Any]", outcome.value)
+
+
+def _moved(
+    input: tuple[Mapping[str, Any], Mapping[str, Any]],
+    proposal: tuple[Mapping[str, Any], Mapping[str, Any]],
+    takes: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what was changed of that which stands in the input and in its proposal too.
+
+    Writing another path once is enough: it counts in both places.
+    """
+    found: dict[str, Any] = {}
+    for name in sorted({*input[1]} & {*proposal[1]} & {*takes}):
+        pairs = ((each[0].get(name), each[1][name]) for each in (input, proposal))
+        changed = [after for before, after in pairs if after != before]
+        if any(value != changed[0] for value in changed):
+            raise InvalidInput(
+                f"`{name}` and the proposal's `{name}` were changed to two values",
+                place=f"/{name}",
+                fix="write the same value in both places, or change one of them",
+            )
+        if changed:
+            found[name] = changed[0]
+    return found
+
+
+def _fix(refusal: Refusal) -> str:
+    return str(refusal.next.get("command") or "change it otherwise, or deny it")
+
+
+def _require_pending(approval: Approval) -> None:
+    if approval.state != "pending":
+        raise RunError(
+            f"the approval is {approval.state} already, so its call cannot be edited",
+            code="already_resolved",
+            place=approval.approval_id,
+            fix=f"clawhive approvals show {approval.approval_id}",
+        )
+
+
+def _plain(input: Any) -> dict[str, Any]:
+    try:
+        return plain_object(input, MAX_INPUT)
+    except InvalidInput as error:
+        where = error.place or "/"
+        raise InvalidInput(
+            f"the arguments cannot be used: {error.message}",
+            place=where,
+            fix="give one JSON object of at most 16 MiB",
+        ) from None

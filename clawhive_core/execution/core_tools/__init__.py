@@ -1,0 +1,1 @@
+"""The core's own tools: artifacts, kept values, the texts of skills."""

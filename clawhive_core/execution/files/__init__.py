@@ -1,0 +1,1 @@
+"""The project's files as a call may touch them."""

@@ -1,0 +1,204 @@
+"""Which box runs a handler: the first engine that can, else a process for trusted skills."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
+from clawhive_core.execution.context import ToolContext
+from clawhive_core.policy.protected import GIT, OWN
+from clawhive_core.protocols.context import Stream
+from clawhive_core.protocols.sandbox import (
+    HandlerCall,
+    HandlerEngine,
+    HandlerOutcome,
+    SandboxEngine,
+    SandboxLimits,
+    Unsupported,
+)
+from clawhive_core.skills.contracts.skill import Skill
+
+SIDE_BY_SIDE = 16
+"""How many handlers of one depth run at once. A handler waits for deeper ones only, so no number
+of handlers that call each other can wait in a circle."""
+
+
+class HandlerBoxes:
+    """Runs handlers.
+
+    Args:
+        engines: The sandbox engines, preferred first; asked for at each call.
+        limits: What one handler may use.
+        private: Folders that are no handler's, beside the project's protected files.
+    """
+
+    def __init__(
+        self,
+        engines: Callable[[], Sequence[SandboxEngine]],
+        limits: SandboxLimits,
+        private: Sequence[Path] = (),
+    ) -> None:
+        self.limits = limits
+        self._private = tuple(map(str, private))
+        self._engines = engines
+        self._room: defaultdict[int, anyio.CapacityLimiter] = defaultdict(
+            lambda: anyio.CapacityLimiter(SIDE_BY_SIDE)
+        )
+
+    async def run(self, skill: Skill, call: HandlerCall, context: ToolContext) -> Any:
+        """Return the JSON value of a handler, run in the smallest box that can.
+
+        Raises:
+            ToolError: `tool_failed`, `limit_reached`, `invalid_output`, or `sandbox_unavailable`
+                where no box can run it, with the place of what it cannot run.
+        """
+        from clawhive_core.execution.sandbox.report import LIMIT_TEXT
+
+        async with self._room[context.scope.depth]:
+            outcome = await self._outcome(skill, call, context)
+        if outcome.killed_by is not None:
+            why = LIMIT_TEXT[outcome.killed_by].format(call.limits)
+            raise ToolError(
+                f"`{context.tool}` was stopped: {why}",
+                code="limit_reached",
+                data={"limit": outcome.killed_by},
+            )
+        if outcome.error is not None:
+            raise _failure(skill, call, outcome)
+        return outcome.value
+
+    async def _outcome(
+        self, skill: Skill, call: HandlerCall, context: ToolContext
+    ) -> HandlerOutcome:
+        host = Asked(context, call.limits.tool_calls)
+        refusals: list[ToolError] = []
+        for engine in self._engines():
+            if not isinstance(engine, HandlerEngine):
+                continue
+            try:
+                ended = await engine.run_handler(call, host, _printing(context))
+            except SandboxUnavailable as error:
+                refusals.append(_unusable(engine.name, error))
+                continue
+            if isinstance(ended, HandlerOutcome):
+                return ended
+            refusals.append(_cannot(skill, engine, call, ended))
+        if skill.trusted:
+            return await self._in_child(skill, call, host, context)
+        raise refusals[0] if refusals else _no_engine(skill)
+
+    async def _in_child(
+        self, skill: Skill, call: HandlerCall, host: Asked, context: ToolContext
+    ) -> HandlerOutcome:
+        from clawhive_core.execution.handlers.child import ChildPython
+
+        own = (f"{context.scope.run.root}/{name}" for name in (*OWN, *GIT))
+        child = ChildPython(skill.folder, context.run_id, (*own, *self._private))
+        try:
+            return await child.run_handler(call, host, _printing(context))
+        except SandboxUnavailable as error:
+            raise _unusable(child.name, error) from error
+
+
+def _printing(context: ToolContext) -> Callable[[Stream, bytes], None]:
+    """Show what a handler prints on stderr: stdout is the task's, and its value is what counts."""
+    return lambda _, data: context.output("stderr", data)
+
+
+class Asked:
+    """What a handler asks for, on its way to the executor (`clawhive_core.HandlerHost`).
+
+    Args:
+        context: The handler's call.
+        calls: How often it may ask.
+    """
+
+    def __init__(self, context: ToolContext, calls: int) -> None:
+        self._context = context
+        self._left = self._calls = calls
+
+    async def __call__(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """Answer one request.
+
+        Raises:
+            ToolError: A short form was refused or failed.
+            ClawHiveError: `limit_reached`: the handler asked too often, and is ended.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise ClawHiveError(
+                f"`{self._context.tool}` was stopped: it asked for more than {self._calls} calls",
+                code="limit_reached",
+                data={"limit": "tool_calls"},
+            )
+        if method == "call":
+            return await self._call(arguments.get("name"), arguments.get("input"))
+        if method not in _SHORT:
+            raise ToolError(f"ctx has no `{method}`", code="invalid_input")
+        return await getattr(self._context, method)(**arguments)
+
+    async def _call(self, name: Any, input: Any) -> Any:
+        if not isinstance(name, str):
+            raise ToolError("ctx.call takes the name of a tool", code="invalid_input")
+        reach = self._context.reach
+        resolved = name if reach is None else reach.resolve(name)
+        return await self._context.call(resolved, {} if input is None else input)
+
+
+_SHORT = frozenset(("read", "save", "show"))
+"""The methods that are short for a tool of the core; nothing else of the context is reached."""
+
+
+def _failure(skill: Skill, call: HandlerCall, outcome: HandlerOutcome) -> ToolError:
+    """Return the error of a handler that raised, or returned what is no JSON."""
+    place = call.script if outcome.line is None else f"{call.script}:{outcome.line}"
+    if outcome.not_json:
+        return ToolError(
+            f"`{call.function}` of the skill `{skill.id}` returned what is no JSON:"
+            f" {outcome.error}",
+            code="invalid_output",
+            place=place,
+            fix="return text, numbers, lists and dicts of them",
+        )
+    return ToolError(
+        f"{place}: {outcome.error}",
+        place=place,
+        fix=f"this is an error of the skill `{skill.id}` itself; report it to its author",
+        data={"file": str(skill.folder / call.script), "line": outcome.line},
+    )
+
+
+def _cannot(
+    skill: Skill, engine: HandlerEngine, call: HandlerCall, problem: Unsupported
+) -> ToolError:
+    return ToolError(
+        f"{call.script}:{problem.line}: the engine `{engine.name}` cannot run {problem.what}",
+        code="sandbox_unavailable",
+        place=f"{call.script}:{problem.line}:{problem.column}",
+        fix="write it without that; or let the skill's handlers run outside of the sandbox, as"
+        f" programs of your own: clawhive skills trust {skill.id}",
+        data={"line": problem.line, "column": problem.column, "engine": engine.name},
+    )
+
+
+def _unusable(engine: str, error: SandboxUnavailable) -> ToolError:
+    return ToolError(
+        f"the engine `{engine}` is not usable here: {error.message}",
+        code="sandbox_unavailable",
+        fix=error.fix or "`clawhive doctor` tells what is missing",
+        data={"engine": engine},
+    )
+
+
+def _no_engine(skill: Skill) -> ToolError:
+    return ToolError(
+        "no sandbox engine here runs handlers",
+        code="sandbox_unavailable",
+        fix="switch the plugin `builtin` on; or let the skill's handlers run outside of the"
+        f" sandbox, as programs of your own: clawhive skills trust {skill.id}",
+    )

@@ -1,0 +1,155 @@
+"""The calls that earlier attempts of a tool made, as the log has them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any
+
+from clawhive_core.errors import InvalidInput
+from clawhive_core.events.chain import SELECT
+from clawhive_core.events.log import EventLog
+from clawhive_core.events.rows import stored as stored_event
+from clawhive_core.execution.nested.recorded import CALL_KINDS, RecordedCall, answer_of, full
+from clawhive_core.execution.plain import MAX_INPUT, plain_object
+from clawhive_core.execution.scope import NESTED, CallScope
+from clawhive_core.model.canonical import canonical, canonical_text, digest
+from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
+
+
+@dataclass(slots=True)
+class EarlierCall:
+    """One thing that a tool asked for: a call of another tool, or an answer of a model."""
+
+    number: int
+    keys: set[str] = field(default_factory=set[str])
+    """What it was asked as; a person may have edited a call before it was made."""
+    preview: str = ""
+    call: RecordedCall | None = None
+    answer: StoredEvent | None = None
+    is_taken: bool = False
+
+    def take(self, stored: StoredEvent, log: EventLog) -> None:
+        """Take the next event that the log has of it."""
+        event, body = stored.event, stored.event.body
+        if event.kind == "model.start":
+            self.keys.add(_key_of_row(body, full(log, body["system"])))
+            self.preview, self.answer = f"a request to {body['model']}", None
+        elif event.kind == "model.end":
+            self.answer = stored
+        elif event.kind in CALL_KINDS:
+            self.call = self.call or RecordedCall(stored)
+            self.call.take(stored)
+            asked = body.get("tool_call")
+            if asked is not None:
+                self.keys.add(_call_key(asked["name"], full(log, asked["input"])))
+                self.preview = f"`{asked['name']}` {body['input_preview']}"
+
+
+class Earlier:
+    """What earlier attempts of a tool asked for; what is asked for again is taken from it once."""
+
+    def __init__(self, log: EventLog, calls: Mapping[int, EarlierCall]) -> None:
+        self._log = log
+        self._calls = [calls[number] for number in sorted(calls)]
+        self._by_key: dict[str, deque[EarlierCall]] = defaultdict(deque)
+        for each in self._calls:
+            for key in each.keys:
+                self._by_key[key].append(each)
+        self._reached = 0
+        self.taken = 0
+        """How many of them were asked for again."""
+
+    @property
+    def last(self) -> int:
+        """The highest number of a call."""
+        return self._calls[-1].number if self._calls else 0
+
+    def call(self, name: str, input: Any) -> EarlierCall | None:
+        """Take the call that is made again, None where there is none."""
+        try:
+            plain = self._redacted(plain_object(input, MAX_INPUT))
+        except InvalidInput:
+            plain = {}  # as its refusal is recorded
+        return self._take(_call_key(name, plain))
+
+    def request(self, request: LlmRequest) -> EarlierCall | None:
+        """Take the request that is made again, None where there is none."""
+        return self._take(_key_of_request(request, self._redacted))
+
+    def ahead(self) -> EarlierCall | None:
+        """Return the next call that was made after all that are taken, None where none was."""
+        if self._reached == self.last:
+            return None
+        return next(each for each in self._calls if each.number > self._reached)
+
+    def answer(self, found: EarlierCall) -> LlmResponse | None:
+        """Return what a model answered, None where the log has no answer.
+
+        Raises:
+            ModelError: The model failed.
+            ClawHiveError: The log lost what it answered.
+        """
+        return None if found.answer is None else answer_of(self._log, found.answer)
+
+    def _take(self, key: str) -> EarlierCall | None:
+        """Take the first equal call: those that run side by side may come in another order."""
+        equal = self._by_key.get(key)
+        while equal:
+            found = equal.popleft()
+            if not found.is_taken:
+                found.is_taken = True
+                self.taken += 1
+                self._reached = max(self._reached, found.number)
+                return found
+        return None
+
+    def _redacted(self, value: Any) -> Any:
+        """Return a value as the log holds it."""
+        redactor = self._log.redactor
+        return redactor.value(value) if redactor.active else value
+
+
+_BELOW = "run_id = :run AND step_id > :first AND step_id < :beyond"
+
+
+def earlier_calls(log: EventLog, scope: CallScope) -> Earlier:
+    """Read what the log has of the calls of a step's tool; what is posted must be flushed.
+
+    Raises:
+        ClawHiveError: A body that is needed was pruned, or is damaged.
+    """
+    prefix = f"{scope.step_id}{NESTED}"
+    bounds = {"first": prefix, "beyond": f"{scope.step_id}{chr(ord(NESTED) + 1)}"}
+    found: dict[int, EarlierCall] = {}
+    for row in log.read(
+        f"{SELECT} WHERE {_BELOW} ORDER BY seq", {"run": scope.run.run_id, **bounds}
+    ):
+        stored = stored_event(row)
+        number = str(stored.event.step_id)[len(prefix) :]
+        if NESTED not in number:  # else it is a call of a call
+            found.setdefault(int(number), EarlierCall(int(number))).take(stored, log)
+    return Earlier(log, found)
+
+
+def _call_key(name: str, input: Any) -> str:
+    return canonical_text(["call", name, input])
+
+
+def _key_of_request(request: LlmRequest, redacted: Callable[[Any], Any]) -> str:
+    """Return what tells one request from another: what `model.start` holds of it."""
+    messages = hashlib.sha256()
+    for message in request.messages:
+        messages.update(hashlib.sha256(canonical(message_to_json(message))).digest())
+    tools = digest([[tool.name, tool.description, tool.parameters] for tool in request.tools])
+    facts = [request.model, redacted(request.system), tools, messages.hexdigest()]
+    return canonical_text(["request", *facts, request.max_tokens, request.tool_choice])
+
+
+def _key_of_row(body: Mapping[str, Any], system: str | None) -> str:
+    facts = [body["model"], system, body["tools"]["digest"], body["history"]["digest"]]
+    return canonical_text(["request", *facts, body["max_tokens"], body["tool_choice"]])

@@ -1,0 +1,1 @@
+"""Programs in a sandbox engine: which, in which directory, and what came of them."""

@@ -1,0 +1,1 @@
+"""The tool-use loop, and what keeps it within bounds."""

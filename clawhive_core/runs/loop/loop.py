@@ -1,0 +1,278 @@
+"""The tool-use loop: a model's turns and the calls it asks for, until it answers in text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from functools import partial
+from typing import Any
+
+from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
+from clawhive_core.events.kinds import TOOLS_ENABLED
+from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.scope import CallScope, RunScope, Signal
+from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.principal import Principal
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.runs import Action
+from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
+from clawhive_core.runs.loop.compaction import Compaction
+from clawhive_core.runs.loop.repetition import Repetition
+from clawhive_core.runs.loop.side_by_side import side_by_side
+from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.offering.enabling import Offering, SkillTools
+from clawhive_core.runs.record.journal import Journal, end_step, run_event
+
+MAX_TOOL_ROUNDS = 25
+PARALLEL_CALLS = 8
+MAX_REFUSED_TURNS = 3
+"""Turns in a row of which every call was refused; a model that goes on is stuck, or misled."""
+
+SYSTEM = (
+    "You act for the user through tools. A call may be refused: read `next` in the refusal, do "
+    "that, or say what the user can do. Answer in text when you are done."
+)
+
+
+CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
+"""Reasons to stop that leave no answer, and calls that nobody should make."""
+_NEXT = {
+    "max_tokens": "raise `model.max_tokens`, or ask for less at once",
+    "refusal": "the model declines; put it otherwise, or choose another model",
+    "content_filter": "the provider's filter stopped it; put it otherwise, or choose another model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """What a loop runs with."""
+
+    model: str
+    tools: tuple[ToolDef, ...]
+    catalog_revision: str
+    max_tool_rounds: int = MAX_TOOL_ROUNDS
+    system: str = SYSTEM
+    instructions: str = ""
+    """What the system prompt says further: the skills."""
+    persona: str = ""
+    """What the system prompt begins with."""
+    polling: frozenset[str] = frozenset()
+    """Tools that may well answer the same call differently."""
+    max_tokens: int = 8192
+    """The longest answer."""
+    before: tuple[LlmMessage, ...] = ()
+    """What was said in the conversation before this prompt."""
+    skills: SkillTools = field(default_factory=SkillTools)
+    """What skills bring when they become active."""
+
+    @property
+    def whole_system(self) -> str:
+        """The system prompt as it is sent."""
+        parts = (self.persona, self.system, self.instructions)
+        return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(slots=True)
+class Loop:
+    """One agent's loop over one prompt."""
+
+    door: Door
+    models: Models
+    journal: Journal
+    run: RunScope
+    principal: Principal
+    settings: LoopSettings
+    compaction: Compaction | None = None
+    artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    _offering: Offering = field(init=False)
+    _open_turn: int | None = None
+    """The turn that has ended in no action yet."""
+    _refused_turns: int = 0
+    """The turns in a row, up to now, of which every call was refused."""
+
+    def __post_init__(self) -> None:
+        self._offering = Offering.of(self.settings.tools, self.settings.skills)
+
+    async def answer(self, prompt: str) -> str:
+        """Return the model's final text; each turn ends in one recorded action.
+
+        Its calls are a step each; without calls it responds, or finishes: with nothing to say, or
+        with what went wrong.
+
+        Raises:
+            ModelError: The model failed, or the budget is spent.
+            RunError: `max_tool_rounds`, `repeated_call`, `too_many_refusals`, or the model stopped
+                without an answer.
+            NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
+        """
+        try:
+            return await self._rounds(prompt)
+        except (ModelError, RunError) as error:
+            if self._open_turn is not None:
+                problem = {"code": error.code, "message": error.message}
+                self._end(self._open_turn, "finish", error=problem)
+            raise
+
+    async def _rounds(self, prompt: str) -> str:
+        messages = [*self.settings.before, LlmMessage.text("user", prompt)]
+        repetition = Repetition(self.settings.polling)
+        for turn in range(self.settings.max_tool_rounds + 1):
+            self._open_turn = turn
+            response = await self._turn(messages, turn)
+            calls = response.tool_calls
+            if response.stop_reason in CUT_SHORT:
+                raise _cut_short(response)
+            if not calls and response.stop_reason != "pause_turn":
+                return self._respond(response, turn)
+            if turn == self.settings.max_tool_rounds:
+                break
+            messages.append(LlmMessage("assistant", response.content))
+            if calls:
+                repetition.ask(calls)
+                self._open_turn = None
+                results = await self._calls(calls, turn)
+                if self._refused_turns == MAX_REFUSED_TURNS:
+                    raise _stuck()
+                repetition.answer(calls, results)
+                messages.append(LlmMessage("user", tuple(results)))
+            messages = await self._compacted(messages, response, turn)
+        raise RunError(
+            f"the model still asked for tools after {self.settings.max_tool_rounds} rounds",
+            code="max_tool_rounds",
+            fix="ask for less at once, or raise --max-tool-rounds",
+        )
+
+    async def _compacted(
+        self, messages: list[LlmMessage], response: LlmResponse, turn: int
+    ) -> list[LlmMessage]:
+        if self.compaction is None:
+            return messages
+        scope = CallScope(self.run, self.principal, f"{self.run.run_id}/r{turn}.compact")
+        complete = partial(self.models.complete, scope=scope)
+        shorter = await self.compaction.compact(messages, response.usage, complete)
+        return messages if shorter is messages else list(shorter)
+
+    def _tell(self, turn: int, text: str) -> None:
+        step_id = f"{self.run.run_id}/r{turn}"
+        self.run.signal(Signal("step", step_id, "", done=turn, text=text))
+
+    async def _turn(self, messages: list[LlmMessage], turn: int) -> LlmResponse:
+        self._tell(turn, self.settings.model)
+        request = LlmRequest(
+            self.settings.model,
+            tuple(messages),
+            system=self.settings.whole_system,
+            tools=self._offering.tools,
+            max_tokens=self.settings.max_tokens,
+            cache_hints={"key": self.run.conversation_id},
+        )
+        return await self.models.complete(request, self._scope(turn, None, 0))
+
+    def _opened(self, call: ToolCall, result: ToolResult, step_id: str) -> ToolResult:
+        """Take a result; one that opened a skill tells what is offered with it from now on."""
+        opened = self._offering.opens(call, result)
+        if opened is None:
+            return result
+        name, brought = opened
+        self._offering.take(brought)
+        body = {"skill": name, **brought.to_dict(), "tools": [each.name for each in brought.tools]}
+        columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
+        self.journal.post(run_event(self.run, self.principal, TOOLS_ENABLED, body, **columns))
+        return replace(result, output=f"{result.output}\n{brought.note}")
+
+    async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
+        """Run a turn's calls side by side; the results come back in the order of the calls."""
+        results: list[ToolResult | None] = [None] * len(calls)
+        waiting: list[NeedHumanApproval] = []
+        refused: list[int] = []
+
+        async def one(index: int, call: ToolCall) -> None:
+            scope = self._scope(turn, index, index)
+            self._tell(turn, call.name)
+            revision = self.settings.catalog_revision
+            offered = ToolCall(
+                call.id, call.name, call.input, revision, call.malformed, call.native
+            )
+            try:
+                outcome = await self.door.invoke(offered, scope)
+            except NeedHumanApproval as asked:
+                waiting.append(asked)
+            else:
+                refused.extend([index] if isinstance(outcome, Refusal) else [])
+                results[index] = as_result(call.id, outcome)
+                end_step(self.journal, self.run, self.principal, scope.step)
+
+        if len(calls) == 1:
+            await one(0, calls[0])
+        else:
+            works = [partial(one, index, call) for index, call in enumerate(calls)]
+            await side_by_side(works, PARALLEL_CALLS)
+        self._refused_turns = self._refused_turns + 1 if len(refused) == len(calls) else 0
+        answered = [result for result in results if result is not None]
+        self.artifacts.extend(each for result in answered for each in result.artifacts)
+        if waiting:
+            raise waiting[0]
+        return [
+            self._opened(call, result, f"{self.run.run_id}/r{turn}.{index}")
+            for index, (call, result) in enumerate(zip(calls, answered, strict=True))
+        ]
+
+    def _respond(self, response: LlmResponse, turn: int) -> str:
+        """End the turn of the answer; an empty one is an answer too, without words."""
+        self._end(turn, "respond" if response.text else "finish", response.text)
+        return response.text
+
+    def _end(
+        self, turn: int, action: Action, text: str = "", error: Mapping[str, Any] | None = None
+    ) -> None:
+        body: Mapping[str, Any] = {
+            "name": action,
+            "label": "answer" if action == "respond" else "",
+            "ordinal": turn,
+            "action": action,
+            "output_preview": preview(text),
+            "error": error,
+        }
+        status = "succeeded" if error is None else "failed"
+        columns: dict[str, Any] = {"step_id": f"{self.run.run_id}/r{turn}", "status": status}
+        self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
+
+    def _scope(self, turn: int, index: int | None, ordinal: int) -> CallScope:
+        suffix = "" if index is None else f".{index}"
+        return CallScope(
+            self.run,
+            self.principal,
+            f"{self.run.run_id}/r{turn}{suffix}",
+            ordinal=ordinal,
+            enabled=self._offering.enabled,
+        )
+
+
+def _cut_short(response: LlmResponse) -> RunError:
+    reason = response.stop_reason
+    said = preview(response.text, 200)
+    return RunError(
+        f"the model stopped without an answer: {reason}" + (f" (after: {said})" if said else ""),
+        code=f"model_{reason}",
+        fix=_NEXT[reason],
+    )
+
+
+def _stuck() -> RunError:
+    return RunError(
+        f"every call of {MAX_REFUSED_TURNS} turns in a row was refused",
+        code="too_many_refusals",
+        fix="look at the refusals with `clawhive runs show last`, and grant what the task needs",
+    )
+
+
+def as_result(call_id: str, outcome: Outcome) -> ToolResult:
+    """Return an outcome as the result that a model reads."""
+    if isinstance(outcome, Refusal):
+        value = outcome.to_dict()
+        return ToolResult(call_id, canonical_text(value), is_error=True, structured=value)
+    if outcome.edited:
+        return replace(outcome, output=f"{outcome.edited}\n{outcome.output}", edited="")
+    return outcome

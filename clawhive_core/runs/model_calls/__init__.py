@@ -1,0 +1,1 @@
+"""The one way to a model: rights, budget, retries, record."""

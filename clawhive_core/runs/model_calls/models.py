@@ -1,0 +1,322 @@
+"""The one way to a model: rights, deadline, record."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cache, lru_cache
+from hashlib import sha256
+from typing import Any
+
+import anyio
+
+from clawhive_core.capabilities import Capability, parse
+from clawhive_core.catalog.bounded import Overdue, run_bounded
+from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
+from clawhive_core.execution.nested.recorded import ANSWERED
+from clawhive_core.execution.scope import CallScope, Signal
+from clawhive_core.model.canonical import canonical, preview
+from clawhive_core.model.events import Blob
+from clawhive_core.model.failures import model_failure
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.model.tools import ToolDef
+from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
+from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
+from clawhive_core.runs.model_calls.history import History
+from clawhive_core.runs.model_calls.retry import delay
+from clawhive_core.runs.record.journal import Journal, run_event
+
+MODEL_SECONDS = 600.0
+_GRACE_SECONDS = 2.0
+_OFFERS = 64
+"""How many lists of tools are remembered; each run has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a provider is waited for."""
+
+    seconds: float = MODEL_SECONDS
+    """For one attempt."""
+    retries: int = 2
+    """How often a call that failed is made again, where that may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A list of tools that a model is offered, and what the log says of it."""
+
+    tools: tuple[ToolDef, ...]
+    blob: Blob
+    digest: str
+    """The SHA-256 of the blob, lower-case hexadecimal."""
+
+    @classmethod
+    def of(cls, tools: tuple[ToolDef, ...]) -> Offer:
+        """Encode a list of tools."""
+        rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
+        data = canonical(rows)
+        return cls(tools, Blob(rows, encoded=data), sha256(data).hexdigest())
+
+
+class Models:
+    """Answers requests through the adapter that their model names.
+
+    Args:
+        adapters: Adapters by name; asked when a model is first needed.
+        journal: Where requests and responses are recorded.
+        patience: How long the provider of a name is waited for; asked once for each.
+    """
+
+    def __init__(
+        self,
+        adapters: Callable[[], Mapping[str, LlmAdapter]],
+        journal: Journal,
+        patience: Callable[[str], Patience] = lambda _: Patience(),
+    ) -> None:
+        self.adapters = adapters
+        self.patience = cache(patience)
+        self._journal = journal
+        self._redactor = journal.redactor
+        self._histories: dict[tuple[str, str | None], History] = {}
+        self._budgets: dict[str, Budget] = {}
+        self._offers: dict[int, Offer] = {}
+
+    def adapter(self, model: str) -> tuple[LlmAdapter, str]:
+        """Return the adapter of `PROVIDER:NAME`, and the name.
+
+        Raises:
+            UnknownModel: With the providers that are installed.
+        """
+        provider, colon, name = model.partition(":")
+        adapters = self.adapters()
+        if not colon or not name or provider not in adapters:
+            raise UnknownModel(
+                f"no adapter serves the model `{model}`",
+                place="--model",
+                fix=_model_fix(provider, name, sorted(adapters)),
+            )
+        return adapters[provider], name
+
+    async def complete(self, request: LlmRequest, scope: CallScope) -> LlmResponse:
+        """Answer a request whose model is `PROVIDER:NAME`.
+
+        Raises:
+            UnknownModel: No adapter serves it.
+            ModelError: The provider failed; `denied` where policy does not allow the call.
+        """
+        adapter, name = self.adapter(request.model)
+        self._allow(adapter, scope)
+        self._start(request, scope)
+        try:
+            response = await self._answer(adapter, replace(request, model=name), scope)
+        except ClawHiveError as failure:
+            error = failure
+        except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
+            error = ModelError(f"`{request.model}`: {type(failure).__name__}: {failure}")
+        else:
+            if isinstance(response, LlmResponse):
+                self._end(request, scope, response)
+                return response
+            kind = type(response).__name__
+            error = ModelError(f"the adapter of `{request.model}` answered {kind}, no LlmResponse")
+        self._failed(request, scope, error)
+        raise error
+
+    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+        """Open a run's account, below that of the run which started it, where that one is here."""
+        above = None if parent_run_id is None else self._budgets.get(parent_run_id)
+        budget = Budget(limits) if above is None else above.below(limits)
+        self._budgets[run_id] = budget
+        return budget
+
+    def budget(self, run_id: str) -> Budget:
+        """Return a run's account; one without bounds where none was opened."""
+        if (known := self._budgets.get(run_id)) is None:
+            known = self._budgets[run_id] = Budget()
+        return known
+
+    def used(self, run_id: str) -> Usage:
+        """Return what a run's model calls used, close its account and forget its conversation."""
+        for key in [key for key in self._histories if key[0] == run_id]:
+            del self._histories[key]
+        budget = self._budgets.pop(run_id, None)
+        return Usage() if budget is None else budget.used
+
+    async def _answer(
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+    ) -> LlmResponse:
+        """Ask the adapter, and again where that may help, within the run's budget."""
+        patience, attempt = self.patience(adapter.name), 0
+        while True:
+            left = self.budget(scope.run.run_id).check()
+            attempt += 1
+            try:
+                return await self._attempt(adapter, request, scope, _least(patience.seconds, left))
+            except ModelError as error:
+                import random
+
+                wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
+                if wait is None or (left is not None and wait > left):
+                    raise
+                self._retried(request, scope, error, wait)
+            await anyio.sleep(wait)
+
+    async def _attempt(
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, seconds: float
+    ) -> LlmResponse:
+        streams = scope.run.streams and scope.parent_invocation_id is None
+        work = _streamed(adapter, request, scope) if streams else adapter.chat(request)
+        try:
+            return await run_bounded(work, seconds, _GRACE_SECONDS)
+        except Overdue:
+            # Not made again: whoever waited this long should not wait as long once more.
+            message = f"`{adapter.name}:{request.model}` did not answer within {seconds:g} s"
+            raise ModelError(message, code="timeout") from None
+
+    def _retried(
+        self, request: LlmRequest, scope: CallScope, error: ModelError, wait: float
+    ) -> None:
+        """Record that an attempt failed, and let listeners forget what they saw of it."""
+        body = {
+            "model": request.model,
+            "error": {"code": error.code, "message": error.message},
+            "wait_seconds": round(wait, 3),
+        }
+        self._post(scope, "model.retry", body, "failed")
+        scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
+
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+        elsewhere = adapter.host != adapter.default_host
+        needed = _call_of(f"{adapter.name}/{adapter.host}" if elsewhere else adapter.name)
+        scope.run.refresh()
+        authority = scope.run.rules.authority(needed)
+        if authority.verdict != "allow":
+            raise ModelError(
+                f"policy does not allow `{needed}`",
+                code="denied" if authority.verdict == "deny" else "approval_required",
+                fix=f"{scope.run.command} --grant {needed}",
+            )
+
+    def _start(self, request: LlmRequest, scope: CallScope) -> None:
+        history = self._history(scope)
+        new = history.extend(request.messages, self._redactor)
+        body = {
+            "model": request.model,
+            "system": None if request.system is None else Blob(request.system),
+            "tools": {"count": len(request.tools), "digest": self.offer(request.tools).digest},
+            "history": {"count": len(request.messages), "digest": history.digest},
+            "new": new,
+            "max_tokens": request.max_tokens,
+            "tool_choice": request.tool_choice,
+            **_asked(request),
+        }
+        self._post(scope, "model.start", body, "running")
+
+    def _history(self, scope: CallScope) -> History:
+        # A tool that asks a model has a conversation of its own beside the loop's.
+        key = (scope.run.run_id, scope.parent_invocation_id)
+        if (known := self._histories.get(key)) is None:
+            known = self._histories[key] = History()
+        return known
+
+    def _end(self, request: LlmRequest, scope: CallScope, response: LlmResponse) -> None:
+        body = {
+            "model": request.model,
+            "response": self._history(scope).answered(response.content),
+            "preview": preview(response.text),
+            "stop_reason": response.stop_reason,
+            "usage": response.usage.to_dict(),
+            "error": None,
+            **{
+                key: value
+                for name, key in ANSWERED.items()
+                if (value := getattr(response, name)) is not None
+            },
+        }
+        self._post(scope, "model.end", body, "succeeded")
+        self.budget(scope.run.run_id).charge(response.usage)
+
+    def _failed(self, request: LlmRequest, scope: CallScope, error: ClawHiveError) -> None:
+        body = {
+            "model": request.model,
+            "response": None,
+            "preview": "",
+            "stop_reason": None,
+            "usage": None,
+            "error": {"code": error.code, "message": error.message, "fix": error.fix},
+        }
+        self._post(scope, "model.end", body, "failed")
+
+    def _post(self, scope: CallScope, kind: str, body: Mapping[str, Any], status: str) -> None:
+        event = run_event(
+            scope.run, scope.principal, kind, body, step_id=scope.step_id, status=status
+        )
+        self._journal.post(event)
+
+    def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
+        """Return an offered tool list as the log holds it, encoded once while it is in use."""
+        known = self._offers.get(id(tools))
+        if known is None or known.tools is not tools:
+            while len(self._offers) >= _OFFERS:
+                del self._offers[next(iter(self._offers))]
+            known = self._offers[id(tools)] = Offer.of(tools)
+        return known
+
+
+@lru_cache(maxsize=64)
+def _call_of(provider: str) -> Capability:
+    """Return the right to call a provider, or a provider at a host."""
+    return parse(f"model.call:{provider}")
+
+
+def _asked(request: LlmRequest) -> dict[str, Any]:
+    """Return what else a request asks for; nothing where it is the rule."""
+    further = {
+        name: value
+        for name in ("response_schema", "temperature", "reasoning", "options")
+        if (value := getattr(request, name)) not in (None, {})
+    }
+    return {"asked": Blob(further)} if further else {}
+
+
+def _model_fix(provider: str, name: str, installed: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(provider, installed, n=1)
+    if close:
+        return f"did you mean `{close[0]}:{name or 'NAME'}`?"
+    known = ", ".join(f"{each}:NAME" for each in installed) or "none"
+    return f"write PROVIDER:NAME; installed: {known}"
+
+
+async def _streamed(adapter: LlmAdapter, request: LlmRequest, scope: CallScope) -> LlmResponse:
+    """Return a streamed answer; its text reaches listeners as it comes."""
+    async with aclosing(_generator(adapter.stream(request))) as events:
+        async for event in events:
+            match event.kind:
+                case "text" | "thinking" as kind:
+                    signal = Signal(kind, scope.step_id, request.model, text=event.text)
+                    scope.run.signal(signal)
+                case "done" if event.response is not None:
+                    return event.response
+                case _:
+                    pass
+    raise model_failure("invalid_response", f"the stream of `{adapter.name}` had no end")
+
+
+async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[StreamEvent]:
+    """Make any iterator one that is closed with its reader, whatever the adapter returns."""
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _least(one: float, other: float | None) -> float:
+    return one if other is None else min(one, other)

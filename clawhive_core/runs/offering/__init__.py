@@ -1,0 +1,1 @@
+"""What an agent is offered: its tools, its skills, and what these bring."""

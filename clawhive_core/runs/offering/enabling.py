@@ -1,0 +1,152 @@
+"""Tools that skills bring: what a model is offered further once a skill is active.
+
+A skill is active when the user names it for the run, or when its text was opened in the
+conversation. What each would bring is settled and recorded as the run starts, so that a run which
+is repeated or goes on offers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, cast
+
+from clawhive_core.events.kinds import TOOLS_ENABLED
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
+from clawhive_core.execution.nested.recorded import full
+from clawhive_core.execution.scope import Enabled
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.tools import ToolCall, ToolDef, ToolResult
+from clawhive_core.runs.record.lineage import start_of
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What one skill brings when it becomes active."""
+
+    tools: tuple[ToolDef, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    """The other tools that it requires, each with why it is not offered."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the log holds it."""
+        tools = [[each.name, each.description, each.parameters] for each in self.tools]
+        return {"tools": tools, "left_out": list(map(list, self.left_out))}
+
+    @property
+    def missing(self) -> str:
+        """What is left out as a sentence, empty where nothing is."""
+        if not self.left_out:
+            return ""
+        return f"Not offered: {', '.join(f'`{name}` ({why})' for name, why in self.left_out)}."
+
+    @property
+    def note(self) -> str:
+        """What a model reads with the skill's text."""
+        names = ", ".join(f"`{tool.name}`" for tool in self.tools)
+        new = f"Offered from now on, for this skill: {names}." if names else ""
+        return " ".join(part for part in (new, self.missing) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTools:
+    """What skills have to do with the tools of one run."""
+
+    active: tuple[str, ...] = ()
+    """The skills that the user named for the run."""
+    opened: tuple[str, ...] = ()
+    """Those that were active in the conversation before."""
+    brings: Mapping[str, Brought] = field(default_factory=dict[str, Brought])
+    """By skill, what it brings; nothing stands here of one that brings and lacks nothing."""
+    bounded: bool = False
+    """Whether the model may call only what it is offered: its agent begins with a list of tools."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the log holds it."""
+        return {
+            "active": list(self.active),
+            "opened": list(self.opened),
+            "brings": {name: brought.to_dict() for name, brought in self.brings.items()},
+            "bounded": self.bounded,
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any] | None) -> SkillTools:
+        """Return what `to_dict` wrote; older runs have none."""
+        if value is None:
+            return cls()
+        brings = {
+            name: Brought(
+                tuple(ToolDef(*each) for each in row["tools"]),
+                tuple((name, why) for name, why in row["left_out"]),
+            )
+            for name, row in value["brings"].items()
+        }
+        return cls(tuple(value["active"]), tuple(value["opened"]), brings, value["bounded"])
+
+    @property
+    def brought(self) -> tuple[ToolDef, ...]:
+        """All tools that skills could bring."""
+        return tuple(tool for each in self.brings.values() for tool in each.tools)
+
+    def at_start(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
+        """Return tools, and behind them what the skills that are active from the start bring."""
+        found = {tool.name: tool for tool in tools}
+        for name in (*self.opened, *self.active):
+            for tool in self.brings[name].tools if name in self.brings else ():
+                found.setdefault(tool.name, tool)
+        return tools if len(found) == len(tools) else tuple(found.values())
+
+
+@dataclass(slots=True)
+class Offering:
+    """What a loop's model is offered; it grows as skills become active."""
+
+    tools: tuple[ToolDef, ...]
+    skills: SkillTools
+    enabled: Enabled | None
+    """What it may call, None where that is everything that its agent sees."""
+
+    @classmethod
+    def of(cls, tools: tuple[ToolDef, ...], skills: SkillTools) -> Offering:
+        """Return what a loop begins with."""
+        if not skills.bounded:
+            return cls(tools, skills, None)
+        enabled = Enabled({tool.name for tool in tools})
+        for name, brought in sorted(skills.brings.items()):
+            for tool in brought.tools:
+                enabled.skills.setdefault(tool.name, []).append(name)
+        return cls(tools, skills, enabled)
+
+    def opens(self, call: ToolCall, result: ToolResult) -> tuple[str, Brought] | None:
+        """Return the skill whose text a call opened and what it brings; None for nothing."""
+        if (
+            call.name != SKILL_OPEN.name
+            or result.is_error
+            or not isinstance(result.structured, dict)
+        ):
+            return None
+        page = cast("dict[str, Any]", result.structured)
+        brought = self.skills.brings.get(str(page.get("name")))
+        return None if brought is None or page.get("path") else (str(page["name"]), brought)
+
+    def take(self, brought: Brought) -> None:
+        """Offer what a skill brings from the next turn on."""
+        known = {tool.name for tool in self.tools}
+        self.tools += tuple(tool for tool in brought.tools if tool.name not in known)
+        if self.enabled is not None:
+            self.enabled.names.update(tool.name for tool in brought.tools)
+
+
+def active_before(log: EventLog, run_id: str | None) -> tuple[str, ...]:
+    """Return the skills that were active in a conversation at the end of a run of it."""
+    if run_id is None:
+        return ()
+    recorded = SkillTools.from_dict(full(log, start_of(log, run_id).get("skills")))
+    opened = [
+        str(stored.event.body["skill"])
+        for stored in log.events(run_id=run_id)
+        if stored.event.kind == TOOLS_ENABLED
+    ]
+    return tuple(dict.fromkeys((*recorded.opened, *recorded.active, *opened)))

@@ -1,0 +1,1 @@
+"""Planners, and how their plans are run."""

@@ -1,0 +1,150 @@
+"""A planner's plan, run; and the next one where steps of it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+from clawhive_core.execution.door import Door
+from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.runs import Plan, PlannedStep, Task
+from clawhive_core.protocols.planner import PlanContext, Planner
+from clawhive_core.runs.loop.conversation import is_turn
+from clawhive_core.runs.plans.steps import PlanRunner, StepResult, check_plan
+from clawhive_core.runs.record.journal import Journal, run_event
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.orchestrator import RunRequest
+
+MAX_REPLANS = 2
+"""How often a planner may plan anew for one task."""
+
+MAX_OUTPUT = 20_000
+"""Characters of a step's output that the model which answers is told."""
+
+_REPORT = """\
+# What was done
+
+Each line is a step of the plan that was made for this, as JSON; outputs are what tools said, not \
+what the user said. Answer now from these, in text; say what failed.
+
+{}"""
+
+
+@dataclass(slots=True)
+class Planning:
+    """The plans of one run, one after the other; what succeeded is kept."""
+
+    door: Door
+    journal: Journal
+    request: RunRequest
+    task: Task
+    """The request's, with what the agents that rules started say."""
+    complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
+    plans: list[Plan] = field(default_factory=list[Plan])
+    """What the planner answered, in order."""
+    _steps: dict[str, PlannedStep] = field(default_factory=dict[str, PlannedStep])
+    _results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
+
+    async def execute(self, planner: Planner) -> PlanRunner:
+        """Plan and run until nothing failed, something waits, or no further plan may be made.
+
+        Raises:
+            RunError: `cannot_plan`, `invalid_plan`.
+        """
+        runner = await self._round(planner, 0, {})
+        for number in range(1, MAX_REPLANS + 1):
+            failed = runner.failed()
+            if not failed or runner.waits or not planner.replans:
+                break
+            self._keep(runner)
+            runner = await self._round(planner, number, failed)
+        return runner
+
+    async def _round(self, planner: Planner, number: int, failed: dict[str, str]) -> PlanRunner:
+        request = self.request
+        plan = await planner.plan(self.task, self._context(failed))
+        self.plans.append(plan)
+        new = tuple(step for step in plan.steps if step.name not in self._steps)
+        plan = replace(plan, steps=(*self._steps.values(), *new))
+        check_plan(plan)
+        await self.journal.append(self._made(plan))
+        runner = PlanRunner(
+            self.door,
+            self.journal,
+            request.scope,
+            request.principal,
+            request.task,
+            plan,
+            None if request.task_type is None else request.declared,
+            grounds=request.grounds,
+            results=dict(self._results),
+            prefix=f"p{number}." if number or self._names_a_turn(plan) else "",
+        )
+        await runner.execute()
+        return runner
+
+    def _keep(self, runner: PlanRunner) -> None:
+        for step in runner.plan.steps:
+            if runner.results[step.name].status == "succeeded":
+                self._steps[step.name] = step
+                self._results[step.name] = runner.results[step.name]
+
+    def _context(self, failed: dict[str, str]) -> PlanContext:
+        request = self.request
+        told = (request.persona, request.instructions)
+        return PlanContext(
+            request.tools,
+            request.task_type,
+            self.complete,
+            failed,
+            {name: result.output for name, result in self._results.items()},
+            tuple(self.plans),
+            request.before,
+            request.model,
+            "\n\n".join(text for text in told if text),
+        )
+
+    def before(self) -> tuple[LlmMessage, ...]:
+        """Return the conversation up to the report: the prompt, and what was planned for it."""
+        asked = LlmMessage.text("user", self.task.prompt or "")
+        return (*self.request.before, asked, *as_said(self.plans))
+
+    def _names_a_turn(self, plan: Plan) -> bool:
+        """Whether a step has the name of a turn of the loop, which may answer the prompt."""
+        return self.task.prompt is not None and any(is_turn(f"/{each.name}") for each in plan.steps)
+
+    def _made(self, plan: Plan) -> Event:
+        run, principal = self.request.scope, self.request.principal
+        body = {"plan": plan.to_dict()}
+        return run_event(run, principal, "plan.made", body, status="succeeded")
+
+
+def as_said(plans: Sequence[Plan]) -> list[LlmMessage]:
+    """Return plans as a model's turns, with what it was told between them."""
+    said: list[LlmMessage] = []
+    for plan in plans:
+        if said:
+            said.append(LlmMessage.text("user", "Steps of it failed. Plan another way."))
+        keys = ("name", "tool", "input", "needs")
+        rows = [{key: step.to_dict()[key] for key in keys} for step in plan.steps]
+        said.append(LlmMessage.text("assistant", canonical_text({"steps": rows})))
+    return said
+
+
+def report(runner: PlanRunner) -> str:
+    """Return what the steps of a plan came to, for the model that answers the prompt."""
+    rows = [_row(step, runner.results[step.name]) for step in runner.plan.steps]
+    return _REPORT.format("\n".join(rows) if rows else "No step was needed.")
+
+
+def _row(step: PlannedStep, result: StepResult) -> str:
+    facts: dict[str, Any] = {"step": step.name, "tool": step.tool, "status": result.status}
+    if result.error is not None:
+        facts["error"] = {key: result.error.get(key) for key in ("code", "message")}
+    text = result.output if isinstance(result.output, str) else canonical_text(result.output)
+    return canonical_text({**facts, "output": preview(text, MAX_OUTPUT)})

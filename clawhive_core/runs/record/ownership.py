@@ -1,0 +1,396 @@
+"""Who owns a run: a row with a heartbeat, taken by compare-and-swap."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from clawhive_core.errors import ClawHiveError, RunBusy, RunError
+from clawhive_core.events.log import EventLog, Within
+from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import Usage
+from clawhive_core.model.runs import ENDED
+from clawhive_core.runs.record.lineage import children_of
+from clawhive_core.storage.faults import storage_error
+
+HEARTBEAT_SECONDS = 5.0
+POLL_SECONDS = 0.5
+"""How often an owner looks whether somebody wants its run cancelled."""
+STALE_SECONDS = 60.0
+"""After how long without a heartbeat an owner on another machine counts as gone."""
+
+_ACTIVE = ("pending", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that runs something."""
+
+    host: str
+    """Machine, boot and process namespace: within one of these, process ids mean something."""
+    pid: int
+    process_start: str
+
+    @classmethod
+    def me(cls) -> Owner:
+        """Return this process."""
+        return _owner(os.getpid())
+
+    def is_alive(self, heartbeat: float, now: float) -> bool:
+        """Whether the process still runs: by its id on this machine, else by its heartbeat."""
+        if self.host != _host():
+            return now - heartbeat < STALE_SECONDS
+        return _process_start(self.pid) == self.process_start
+
+
+@lru_cache(maxsize=1)
+def _owner(pid: int) -> Owner:
+    """Return this process, read once: a forked child has another id."""
+    return Owner(_host(), pid, _process_start(pid) or "")
+
+
+def _host() -> str:
+    return "/".join(
+        (
+            os.uname().nodename,
+            _read("/proc/sys/kernel/random/boot_id")[:8],
+            _link("/proc/self/ns/pid"),
+        )
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return ""
+
+
+def _process_start(pid: int) -> str | None:
+    """Return when a process started, so that a reused id is not mistaken; None where none runs."""
+    stat = _read(f"/proc/{pid}/stat")
+    if stat:
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in {"Z", "X"} else fields[19]
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return ""
+    return ""
+
+
+def _within_log(work: Within) -> Within:
+    """Make SQLite's own failure in a part of a transaction the log's failure, with its fix."""
+
+    @wraps(work)
+    def guarded(connection: sqlite3.Connection) -> None:
+        try:
+            work(connection)
+        except sqlite3.Error as error:
+            path = connection.execute("PRAGMA database_list").fetchone()[2]
+            raise storage_error(error, Path(path)) from error
+
+    return guarded
+
+
+def claim(run_id: str, owner: Owner) -> Within:
+    """Return the part of a transaction that takes a run.
+
+    Raises:
+        RunBusy: (when it runs) a living process owns it.
+    """
+
+    @_within_log
+    def take(connection: sqlite3.Connection) -> None:
+        now = time.time()
+        row = connection.execute(
+            "SELECT host, pid, process_start, heartbeat FROM run_owners WHERE run_id = ?", (run_id,)
+        ).fetchone()
+        if row is not None:
+            other = Owner(row[0], row[1], row[2])
+            if other != owner and other.is_alive(row[3], now):
+                raise RunBusy(
+                    f"run {run_id} is owned by process {other.pid}, which is alive",
+                    place=run_id,
+                    fix="wait until it ends, or end that process",
+                )
+        connection.execute(
+            "INSERT OR REPLACE INTO run_owners VALUES(?, ?, ?, ?, ?, 0)",
+            (run_id, owner.host, owner.pid, owner.process_start, now),
+        )
+
+    return take
+
+
+def admit(run_id: str, owner: Owner, trace_id: str, most: int) -> Within:
+    """Return the part of a transaction that takes a new sub-agent's run.
+
+    Args:
+        run_id: The run.
+        owner: Who runs it.
+        trace_id: What it has in common with every run of its task.
+        most: How many sub-agents the task may start in all.
+
+    Raises:
+        RunError: (when it runs) `too_many_agents`: the task started as many.
+    """
+    take = claim(run_id, owner)
+
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        sql = "SELECT count(*) FROM runs WHERE trace_id = ? AND parent_run_id IS NOT NULL"
+        if connection.execute(sql, (trace_id,)).fetchone()[0] >= most:
+            raise RunError(
+                f"the task has started {most} sub-agents, which is the most it may",
+                code="too_many_agents",
+                fix="do the rest without one; the user may raise `agents_total` under [limits]",
+            )
+        take(connection)
+
+    return check
+
+
+def take_up(run_id: str, owner: Owner) -> Within:
+    """Return the part of a transaction that takes a run which waits or was interrupted.
+
+    Raises:
+        RunBusy: (when it runs) a living process owns it.
+        RunError: (when it runs) `not_resumable`: it has ended.
+    """
+    take = claim(run_id, owner)
+
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row[0] in {"waiting_approval", "interrupted"}:
+            take(connection)
+            return
+        if row[0] in _ACTIVE:
+            raise RunBusy(
+                f"run {run_id} is being executed by a living process",
+                place=run_id,
+                fix="wait until it ends, or: clawhive runs cancel RUN",
+            )
+        raise ended(run_id, row[0])
+
+    return check
+
+
+def ended(run_id: str, status: str) -> RunError:
+    """Return the error of whoever wants to change a run that is over."""
+    return RunError(
+        f"run {run_id} has ended: {status}",
+        code="not_resumable",
+        place=run_id,
+        fix="start it again with `clawhive run`; `clawhive runs show RUN` tells how it ended",
+    )
+
+
+def release(run_id: str) -> Within:
+    """Return the part of a transaction that gives a run up."""
+
+    @_within_log
+    def drop(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM run_owners WHERE run_id = ?", (run_id,))
+
+    return drop
+
+
+async def beat(
+    log: EventLog,
+    run_id: str,
+    seconds: float = HEARTBEAT_SECONDS,
+    look: Callable[[], None] = lambda: None,
+) -> None:
+    """Renew a run's heartbeat until cancelled; return when somebody wants the run cancelled.
+
+    `look` is called at each look at the log; what it cannot read is for the next decision to tell.
+    """
+
+    @_within_log
+    def renew(connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "UPDATE run_owners SET heartbeat = ? WHERE run_id = ?", (time.time(), run_id)
+        )
+
+    beaten = time.monotonic()
+    while not log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
+        with suppress(ClawHiveError):
+            look()
+        await anyio.sleep(min(seconds, POLL_SECONDS))
+        if time.monotonic() - beaten >= seconds:
+            await log.append(within=renew)
+            beaten = time.monotonic()
+
+
+@asynccontextmanager
+async def owned(
+    log: EventLog, run_id: str, look: Callable[[], None] = lambda: None
+) -> AsyncGenerator[None]:
+    """Keep a run's heartbeat while the body runs, and cancel the body when somebody asks for it.
+
+    Raises:
+        RunError: `cancelled`, where the body was cancelled from elsewhere.
+    """
+    import asyncio
+
+    body, asked = asyncio.current_task(), False
+
+    async def watch() -> None:
+        nonlocal asked
+        await beat(log, run_id, look=look)
+        asked = True
+        if body is not None:
+            body.cancel()
+
+    try:
+        async with beside(watch()):
+            yield
+    except asyncio.CancelledError:
+        if not asked or body is None or body.uncancel() > 0:
+            raise
+        raise RunError("the run was cancelled", code="cancelled", place=run_id) from None
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do something while the body runs, and stop it after, not before what it shields has ended."""
+    import asyncio
+
+    scope = anyio.CancelScope()
+
+    async def scoped() -> None:
+        with scope:
+            await work
+
+    task = asyncio.ensure_future(scoped())
+    try:
+        yield
+    finally:
+        scope.cancel()
+        await asyncio.wait((task,))
+        with suppress(asyncio.CancelledError, ClawHiveError):
+            task.result()
+
+
+def cancel(log: EventLog, run_id: str) -> bool:
+    """Tell a run's living owner to cancel it; whether there is one.
+
+    Raises:
+        RunError: `not_resumable`: the run has ended.
+    """
+    found: list[bool] = []
+
+    @_within_log
+    def ask(connection: sqlite3.Connection) -> None:
+        row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row[0] not in {*_ACTIVE, "waiting_approval", "interrupted"}:
+            raise ended(run_id, row[0])
+        rows = connection.execute("UPDATE run_owners SET cancel = 1 WHERE run_id = ?", (run_id,))
+        found.append(rows.rowcount > 0)
+
+    recover(log)
+    log.append_now(within=ask)
+    if found[0]:
+        return True
+    _end_cancelled(log, run_id)
+    cancel_below(log, run_id)
+    return False
+
+
+def cancel_below(log: EventLog, run_id: str) -> None:
+    """Cancel the runs that a run started and that have not ended, once it has ended itself."""
+    rows = log.read("SELECT status FROM runs WHERE run_id = ?", (run_id,))
+    if not rows or rows[0][0] not in ENDED:
+        return
+    for child in children_of(log, run_id):
+        if child.status not in ENDED:
+            with suppress(RunError):  # it ended meanwhile
+                cancel(log, child.run_id)
+
+
+def _end_cancelled(log: EventLog, run_id: str) -> None:
+    """End a run that nobody executes."""
+    row = log.read("SELECT * FROM runs WHERE run_id = ?", (run_id,))[0]
+    body: dict[str, Any] = {
+        "output": None,
+        "output_preview": "",
+        "error": {"code": "cancelled", "message": "the run was cancelled"},
+        "usage": Usage().to_dict(),
+        "artifacts": [],
+    }
+    ids = {key: row[key] for key in ("trace_id", "task_id", "conversation_id", "principal")}
+
+    @_within_log
+    def still_stopped(connection: sqlite3.Connection) -> None:
+        now = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if now[0] not in {"waiting_approval", "interrupted"}:
+            raise RunBusy(
+                f"run {run_id} was taken up meanwhile", place=run_id, fix="cancel it again"
+            )
+
+    event = Event("run.end", body, run_id=run_id, status="cancelled", **ids)
+    log.append_now(event, within=still_stopped)
+
+
+class _Recovered(Exception):
+    """Another process was quicker, or the owner lives."""
+
+
+def recover(log: EventLog) -> list[str]:
+    """Mark every active run without a living owner as interrupted; return their ids."""
+    rows = log.read(
+        "SELECT r.run_id, r.trace_id, r.task_id, r.conversation_id, r.principal, o.host, o.pid,"
+        " o.process_start, o.heartbeat FROM runs r LEFT JOIN run_owners o USING (run_id)"
+        " WHERE r.status IN (?, ?)",
+        _ACTIVE,
+    )
+    found: list[str] = []
+    for row in rows:
+        if row[5] is not None and Owner(row[5], row[6], row[7]).is_alive(row[8], time.time()):
+            continue
+        event = Event(
+            "run.status",
+            {"reason": "the process that ran it ended without finishing it"},
+            run_id=row[0],
+            trace_id=row[1],
+            task_id=row[2],
+            conversation_id=row[3],
+            principal=row[4],
+            status="interrupted",
+        )
+        try:
+            log.append_now(event, within=_still_active(row[0]))
+        except _Recovered:
+            continue
+        found.append(row[0])
+    return found
+
+
+def _still_active(run_id: str) -> Within:
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row is None or row[0] not in _ACTIVE:
+            raise _Recovered
+        connection.execute("DELETE FROM run_owners WHERE run_id = ?", (run_id,))
+
+    return check

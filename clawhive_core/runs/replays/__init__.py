@@ -1,0 +1,1 @@
+"""Repeating a recorded run: exactly, with one side live, or under other rules."""

@@ -1,0 +1,182 @@
+"""Repeating a run with one side live: its tools on the recorded model, or a model on its tools."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import field
+from itertools import zip_longest
+from typing import Any, cast
+
+from clawhive_core.errors import ModelError
+from clawhive_core.events.log import EventLog
+from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.nested.recorded import RecordedCall, answer_of, asked_call
+from clawhive_core.execution.plain import as_recorded
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.messages import LlmRequest, LlmResponse
+from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
+from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.record.journal import Journal
+from clawhive_core.runs.replays.replay import Difference, Record, shortened
+
+NOT_RECORDED = "not_recorded"
+
+
+@dataclass(slots=True)
+class Repeated:
+    """What a repeated run did, in order, to be held against the record."""
+
+    calls: list[tuple[ToolCall, CallScope, Outcome | None]] = field(
+        default_factory=list["tuple[ToolCall, CallScope, Outcome | None]"]
+    )
+
+    def differences(self, record: Record, output: Any, status: str) -> list[Difference]:
+        """Return where it and the record part: calls, what they came to, the end."""
+        found: list[Difference] = []
+        recorded = sorted(record.calls.values(), key=lambda call: call.first.seq)
+        made = sorted(self.calls, key=lambda each: _order(each[1].step_id))
+        for before, now in zip_longest(recorded, made):
+            found += _call_differences(record, before, now)
+        found += _end_difference(record, output, status)
+        return found
+
+
+class RecordedTurns(Models):
+    """Answers a new run's requests with what the model answered in the recorded one."""
+
+    def __init__(self, record: Record, live: Models, journal: Journal) -> None:
+        super().__init__(live.adapters, journal, live.patience)
+        self._record = record
+        self._live = live
+
+    def adapter(self, model: str) -> tuple[LlmAdapter, str]:
+        """Return no adapter: none is asked."""
+        return cast("LlmAdapter", None), model
+
+    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+        """Open the account where the tools' own requests draw on it."""
+        budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
+        return budget
+
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+        """Nothing is sent, so that nothing needs a right."""
+
+    async def _answer(
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+    ) -> LlmResponse:
+        del adapter, request
+        step_id = f"{self._record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
+        stored = self._record.take(step_id, "model.end")
+        if stored is None:
+            raise ModelError(
+                "the record has no answer for this turn: the run goes another way now",
+                code=NOT_RECORDED,
+            )
+        return answer_of(self._record.log, stored)
+
+
+@dataclass(slots=True)
+class WatchedDoor:
+    """Makes calls through another door and keeps what they came to."""
+
+    door: Door
+    seen: Repeated
+
+    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
+        """Make the call; one that waits for a person is kept without an outcome."""
+        index = len(self.seen.calls)
+        self.seen.calls.append((call, scope, None))
+        outcome = await self.door.invoke(call, scope)
+        self.seen.calls[index] = (call, scope, outcome)
+        return outcome
+
+
+class RecordedTools:
+    """Answers calls with what equal ones came to in the record, in their order."""
+
+    def __init__(self, record: Record) -> None:
+        self._log = record.log
+        self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
+        for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
+            self._answers[_key(record.log, asked_call(record.log, call.first))].append(call)
+
+    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
+        """Return the recorded outcome; the last one again where the call is made more often."""
+        del scope
+        queue = self._answers.get(_key(self._log, call))
+        if queue:
+            recorded = queue.popleft() if len(queue) > 1 else queue[0]
+            outcome = recorded.outcome(self._log, call.id)
+            if outcome is not None:
+                return outcome
+        told = {"error": NOT_RECORDED, "message": "this replay has no recorded answer to that call"}
+        return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
+
+
+def _key(log: EventLog, call: ToolCall) -> tuple[str, bytes]:
+    """Return what equal calls share; secrets are not in it, as they are not in the log."""
+    return call.name, canonical(log.redactor.value(as_recorded(call)))
+
+
+def _order(step_id: str) -> list[Any]:
+    """Return a key that sorts the steps of a loop by turn and call: `RUN/r10.2`."""
+    return [int(part) if part.isdigit() else part for part in _parts(step_id)]
+
+
+def _parts(step_id: str) -> Sequence[str]:
+    import re
+
+    return re.split(r"(\d+)", step_id.partition("/")[2])
+
+
+def _call_differences(
+    record: Record,
+    before: RecordedCall | None,
+    now: tuple[ToolCall, CallScope, Outcome | None] | None,
+) -> list[Difference]:
+    if before is None and now is not None:
+        call, scope, _ = now
+        return [Difference(None, "invocation", scope.step_id, "no call", _told(record.log, call))]
+    assert before is not None  # noqa: S101 - zip_longest leaves out one side at most
+    stored = before.first
+    asked = asked_call(record.log, stored)
+    place = (stored.seq, "invocation", stored.event.step_id)
+    if now is None:
+        return [Difference(*place, _told(record.log, asked), "no call")]
+    call, _, outcome = now
+    if _key(record.log, call) != _key(record.log, asked):
+        return [Difference(*place, _told(record.log, asked), _told(record.log, call))]
+    recorded = _facts(record.log, before.outcome(record.log, call.id))
+    repeated = _facts(record.log, outcome)
+    if recorded == repeated:
+        return []
+    return [Difference(*place, f"{asked.name} -> {recorded}", repeated)]
+
+
+def _told(log: EventLog, call: ToolCall) -> str:
+    return f"{call.name} {shortened(log.redactor.value(as_recorded(call)))}"
+
+
+def _facts(log: EventLog, outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "waits for a person"
+    if isinstance(outcome, Refusal):
+        return f"refused: {outcome.error}"
+    mark = "error " if outcome.is_error else ""
+    return f"{mark}{shortened(log.redactor.text(outcome.output))}"
+
+
+def _end_difference(record: Record, output: Any, status: str) -> list[Difference]:
+    queue = record.waiting.get((None, "run.end"))
+    if not queue:
+        return []
+    stored = queue[0]
+    before = f"{stored.event.status} {shortened(record.full(stored.event.body['output']))}"
+    now = f"{status} {shortened(record.log.redactor.value(output))}"
+    return [] if before == now else [Difference(stored.seq, "run.end", None, before, now)]

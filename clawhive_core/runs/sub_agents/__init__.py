@@ -1,0 +1,1 @@
+"""Agents that a run starts: as tools, by a rule, by code."""

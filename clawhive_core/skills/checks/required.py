@@ -1,0 +1,118 @@
+"""The check of `requires.tools` against the tools that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.late import dataclass
+from clawhive_core.skills.checks.likely import meant
+from clawhive_core.skills.contracts.skill import Skill
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Who offers a tool, and what its calls may do."""
+
+    provider_id: str
+    capability_level: str
+    risk: str
+    verbs: tuple[str, ...] = ()
+    """The verbs of its effects, sorted."""
+
+
+Locked = Mapping[str, Mapping[str, Offer | None]]
+"""Who offered what a skill requires when it was locked: by the skill's id and the tool's name."""
+
+NOTHING_LOCKED: Locked = {}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTools:
+    """The tools that skills may require; those of the loaded skills count anyway."""
+
+    names: frozenset[str]
+    """Canonical names and aliases."""
+    complete: bool = True
+    """Whether there are no others; False where a plugin lists some only when it runs."""
+    of_skills: frozenset[str] = frozenset()
+    """Those of the names that skills offer."""
+    offering: Callable[[], Mapping[str, Offer]] = field(default=dict[str, Offer], compare=False)
+    """Tells who offers them, as far as that is known; those of skills are left out."""
+    providers: frozenset[str] = field(default=frozenset(), compare=False)
+    """The ids of all providers that are here."""
+    by_lock: bool = False
+    """Whether the lock counts too, for tools of plugins that are not installed here."""
+
+    @property
+    def offers(self) -> Mapping[str, Offer]:
+        """Who offers them: what only a lock asks for."""
+        return self.offering()
+
+    def elsewhere(self, locked: Offer | None) -> bool:
+        """Whether the lock knows a tool from a provider that is not here."""
+        return self.by_lock and locked is not None and locked.provider_id not in self.providers
+
+
+def first_segments(known: KnownTools) -> dict[str, str]:
+    """Return a tool of providers by the first segment of its name, of those that have several."""
+    names = sorted(known.names - known.of_skills)
+    return {name.partition(".")[0]: name for name in names if "." in name}
+
+
+def taken_name(skill: Skill, taken: Mapping[str, str]) -> Finding | None:
+    """Return the error for a skill that exports under a name that begins a provider's tools.
+
+    Args:
+        skill: The skill.
+        taken: See `first_segments`.
+    """
+    place = skill.exports.place
+    if skill.id not in taken or place is None or not skill.exports.tools:
+        return None
+    message = (
+        f"`{skill.id}.` begins the names of tools that are not the skill's, such as"
+        f" `{taken[skill.id]}`, and those win: a skill never takes the name of a plugin"
+    )
+    return place.finding("CH0510", "error", message, "rename the skill")
+
+
+def missing_tools(
+    skill: Skill, known: KnownTools, exported: frozenset[str], locked: Locked
+) -> Iterator[Finding]:
+    """Yield a finding for each tool that a skill requires and that nothing offers.
+
+    Args:
+        skill: The skill.
+        known: The tools of providers.
+        exported: `SKILL.TOOL` of the skills that are loaded.
+        locked: Who offered what each skill requires when it was locked, by the skill's id.
+    """
+    requires = skill.requires
+    for name, place in zip(requires.tools, requires.tool_places, strict=True):
+        offered = name in known.names or name in exported
+        if offered or known.elsewhere(locked.get(skill.id, {}).get(name)):
+            continue
+        message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
+        there = sorted(known.names | exported)
+        fix = meant(skill, name, there, "install what offers it: clawhive plugins")
+        if known.complete:
+            yield place.finding("CH0611", "error", message, fix)
+        else:
+            message = f"{message}, unless a plugin that lists its tools only when it runs does"
+            yield place.finding("CH0611", "note", message, fix)
+
+
+def tools_elsewhere(skill: Skill, known: KnownTools, locked: Locked) -> Iterator[Finding]:
+    """Yield a note for each required tool that only the lock knows of; see `missing_tools`."""
+    requires = skill.requires
+    for name, place in zip(requires.tools, requires.tool_places, strict=True):
+        offer = locked.get(skill.id, {}).get(name)
+        if name not in known.names and offer is not None and known.elsewhere(offer):
+            message = (
+                f"`{name}` is not offered here; when `{skill.id}` was locked, it was by"
+                f" `{offer.provider_id}`"
+            )
+            fix = "install its plugin where the skill is used"
+            yield place.finding("CH0821", "note", message, fix)

@@ -1,0 +1,191 @@
+"""Exported tools that will go: declared long enough before, named to those who import them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import did_you_mean, nearest
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.documents.place import InvalidSkill, Place
+
+if TYPE_CHECKING:
+    from clawhive_core.skills.contracts.skill import Skill
+    from clawhive_core.skills.documents.fields import Fields
+
+WINDOW = timedelta(days=30)
+"""The least time between the announcement of a removal and the removal."""
+
+_KEYS = ("tool", "removal_date", "replacement", "announced")
+_DATE = pattern(r"\d{4}-\d{2}-\d{2}")
+_LOOSE = pattern(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A tool that will be removed, when, and what stands in for it."""
+
+    tool: str
+    removal_date: date
+    place: Place
+    """Where the tool's name stands."""
+    date_place: Place
+    """Where the removal date stands."""
+    replacement: str = ""
+    """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
+    replacement_place: Place | None = None
+    announced: date | None = None
+    by_lock: bool = False
+    """Whether that is when the lock saw it first, since nothing states it."""
+
+    def until(self, today: date) -> str:
+        """Return when it goes, in words."""
+        days = (self.removal_date - today).days
+        if days < 0:
+            return f"was to be removed on {self.removal_date}, {_days(-days)} ago"
+        return f"will be removed on {self.removal_date}, in {_days(days)}"
+
+
+def _days(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"
+
+
+def read_deprecated(exports: Fields) -> tuple[Deprecation, ...]:
+    """Return `deprecated` of the exports.
+
+    Raises:
+        InvalidSkill: An entry is not what it must be, or names a tool twice.
+    """
+    found: dict[str, Deprecation] = {}
+    for path, value in exports.items("deprecated"):
+        entry = _deprecation(type(exports).of(exports.document, path, value))
+        if entry.tool in found:
+            message = f"`{entry.tool}` is deprecated twice"
+            fix = f"remove one; the other stands in line {found[entry.tool].place.line}"
+            raise InvalidSkill(entry.place.finding("CH0706", "error", message, fix))
+        found[entry.tool] = entry
+    return tuple(found.values())
+
+
+def _deprecation(body: Fields) -> Deprecation:
+    body.closed(_KEYS, "a deprecation")
+    for key in ("tool", "removal_date"):
+        if key not in body:
+            raise body.fail(None, f"a deprecation needs `{key}`", f"add `{key}: ...`")
+    return Deprecation(
+        body.text("tool"),
+        _date(body, "removal_date"),
+        body.place("tool"),
+        body.place("removal_date"),
+        body.text("replacement"),
+        body.place("replacement") if "replacement" in body else None,
+        _date(body, "announced") if "announced" in body else None,
+    )
+
+
+def _date(body: Fields, key: str) -> date:
+    value = body.text(key)
+    try:
+        if _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    message = f"`{value}` is no date"
+    fix = _meant(value) or "write YEAR-MONTH-DAY, such as 2026-07-01"
+    raise InvalidSkill(body.document.finding("CH0706", body.at(key), message, fix))
+
+
+def _meant(value: str) -> str | None:
+    """Return what to write for a date whose parts stand in the right order."""
+    match = _LOOSE.fullmatch(value)
+    if match is None:
+        return None
+    try:
+        meant = date(*map(int, match.groups()))
+    except ValueError:
+        return None
+    return f"write `{meant}`"
+
+
+def check_windows(skill: Skill, today: date) -> Iterator[Finding]:
+    """Yield what is wrong with the dates of a skill's deprecations.
+
+    Args:
+        skill: The skill that deprecates.
+        today: The date that counts as now.
+    """
+    exported = skill.exports.names()
+    for entry in skill.exports.deprecated:
+        if entry.announced is None:
+            message = (
+                f"nothing says when the removal of `{entry.tool}` was announced, so nobody can"
+                f" tell whether its users had {WINDOW.days} days"
+            )
+            yield entry.place.finding("CH0707", "note", message, "add `announced: YEAR-MONTH-DAY`")
+        elif entry.removal_date - entry.announced < WINDOW:
+            yield _short(entry, entry.announced)
+        if entry.tool in exported:
+            if entry.removal_date < today:
+                message = f"`{entry.tool}` {entry.until(today)}, and is exported still"
+                fix = "remove it from `exports.tools`, or write a later date"
+                yield entry.date_place.finding("CH0702", "warning", message, fix)
+        elif today < entry.removal_date:
+            close = nearest(entry.tool, exported)
+            message = f"`{entry.tool}` {entry.until(today)}, and is not exported any more"
+            fix = f"did you mean `{close}`?" if close else "export it until then"
+            yield entry.place.finding("CH0708", "warning", message, fix)
+
+
+def _short(entry: Deprecation, announced: date) -> Finding:
+    message = (
+        f"`{entry.tool}` is removed {_days((entry.removal_date - announced).days)} after"
+        f" {announced}, when {_told(entry)}: users have {WINDOW.days} at least"
+    )
+    fix = f"write `removal_date: {announced + WINDOW}` or later"
+    return entry.date_place.finding("CH0701", "error", message, fix)
+
+
+def _told(entry: Deprecation) -> str:
+    return "the lock saw it first" if entry.by_lock else "that was announced"
+
+
+def check_replacements(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Finding]:
+    """Yield where a replacement is no tool, or goes away itself.
+
+    Args:
+        skill: The skill that deprecates.
+        known: The set; what a skill that is not in it exports, nobody can say.
+    """
+    for entry in skill.exports.deprecated:
+        if entry.replacement_place is None:
+            continue
+        owner, _, tool = entry.replacement.rpartition(".")
+        provider = known.get(owner or skill.id)
+        names = () if provider is None else provider.exports.names()
+        if tool not in names:
+            prefix = f"{owner}." if owner else ""
+            there = [f"{prefix}{name}" for name in names if name != entry.tool]
+            fix = did_you_mean(entry.replacement, there) or "name a tool that is exported"
+            message = f"the replacement of `{entry.tool}`, `{entry.replacement}`, does not exist"
+            yield entry.replacement_place.finding("CH0704", "error", message, fix)
+        elif provider is not None and (chain := _chain(provider, tool)):
+            message = (
+                f"the replacement of `{entry.tool}`, `{entry.replacement}`, goes away itself:"
+                f" {', '.join(chain)}"
+            )
+            fix = "name one that stays"
+            yield entry.replacement_place.finding("CH0704", "warning", message, fix)
+
+
+def _chain(skill: Skill, tool: str) -> list[str]:
+    """Return each step of a replacement's own deprecation, none where it stays."""
+    entries = {each.tool: each for each in skill.exports.deprecated}
+    chain: list[str] = []
+    while tool in entries and len(chain) <= len(entries):
+        entry = entries.pop(tool)
+        chain.append(f"{tool} ({entry.place}) -> {entry.replacement or 'nothing'}")
+        tool = entry.replacement
+    return chain

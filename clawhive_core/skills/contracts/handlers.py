@@ -1,0 +1,125 @@
+"""The handlers of a skill: the functions behind its exported tools, found without running them."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.skills.contracts.code import lint_handlers, lint_other_code
+from clawhive_core.skills.contracts.skill import ExportedTool, Skill
+from clawhive_core.skills.documents.characters import BOM, odd_characters
+from clawhive_core.skills.documents.document import read_text
+from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
+
+HANDLERS = "handlers.py"
+
+_TAKEN = 2
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
+    """Return a skill with the source of its handlers, and what is wrong with them.
+
+    Each exported tool needs a function of its name that takes `input` and `ctx`. A skill that
+    exports no tools needs none, and its `handlers.py` is not run.
+    """
+    if not skill.exports.tools:
+        return skill, list(lint_other_code(skill))
+    file = skill.folder / HANDLERS
+    if skill.content != skill.folder or not is_file(file):
+        return skill, [_no_file(skill, file)]
+    try:
+        raw = read_text(file, "handlers file")
+        source = raw.removeprefix(BOM)
+        tree = _parsed(source, file)
+    except InvalidSkill as error:
+        return skill, [error.finding]
+    functions = dict(_bound(tree.body))
+    findings = [
+        finding
+        for tool in skill.exports.tools
+        for finding in _of_tool(skill, tool, functions, file)
+    ]
+    whole = replace(skill, handlers=source)
+    return whole, [
+        *findings,
+        *odd_characters(raw, shown_path(file)),
+        *lint_handlers(whole, tree, file),
+        *lint_other_code(skill, without=file),
+    ]
+
+
+def _no_file(skill: Skill, file: Path) -> Finding:
+    tool = skill.exports.tools[0]
+    if skill.content != skill.folder:
+        message = "a manifest alone has no handlers, so it can export no tools"
+        fix = f"make it a folder `{skill.id}` with clawhive.yaml and {HANDLERS}"
+    else:
+        message = f"`{skill.id}` exports tools and has no {HANDLERS}"
+        fix = f"write {shown_path(file)} with: async def {tool.function}(input, ctx): ..."
+    return tool.place.finding("CH0509", "error", message, fix)
+
+
+def _parsed(source: str, file: Path) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        place = Place(shown_path(file), error.lineno or 1, error.offset or 1)
+        message = f"the handlers are no Python: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        place = Place(shown_path(file))
+        message = f"the handlers are no Python: {error or 'they are nested too deep'}"
+    raise InvalidSkill(place.finding("CH0511", "error", message)) from None
+
+
+def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, _Function | None]]:
+    """Yield the names that a module's own statements bind, functions with their definition."""
+    for node in body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name, node
+            case ast.Assign(targets=targets):
+                yield from ((each.id, None) for each in targets if isinstance(each, ast.Name))
+            case ast.ImportFrom(names=names):
+                yield from ((each.asname or each.name, None) for each in names)
+            case ast.If() | ast.Try():
+                inner = [*node.body, *node.orelse]
+                for handler in node.handlers if isinstance(node, ast.Try) else ():
+                    inner += handler.body
+                yield from _bound(inner)
+            case _:
+                pass
+
+
+def _of_tool(
+    skill: Skill, tool: ExportedTool, functions: Mapping[str, _Function | None], file: Path
+) -> Iterator[Finding]:
+    if not tool.function.isidentifier() or keyword.iskeyword(tool.function):
+        message = f"no function can be called `{tool.function}`, so `{tool.name}` has no handler"
+        yield tool.place.finding("CH0509", "error", message, "rename the tool")
+    elif tool.function not in functions:
+        close = nearest(tool.function, functions)
+        write = f"write in {shown_path(file)}: async def {tool.function}(input, ctx): ..."
+        fix = f"did you mean `{close}`? Else {write}" if close else write
+        message = f"`{skill.id}.{tool.name}` has no handler: no function `{tool.function}`"
+        yield tool.place.finding("CH0509", "error", message, fix)
+    elif (function := functions[tool.function]) is not None and not _takes_two(function):
+        place = Place(shown_path(file), function.lineno, function.col_offset + 1)
+        message = f"the handler `{function.name}` must take two arguments"
+        fix = f"write {function.name}(input, ctx)"
+        yield place.finding("CH0512", "error", message, fix)
+
+
+def _takes_two(function: _Function) -> bool:
+    """Whether a function can be called with two arguments by position."""
+    given = function.args
+    named = len(given.posonlyargs) + len(given.args)
+    needed = named - len(given.defaults)
+    enough = named >= _TAKEN or given.vararg is not None
+    return needed <= _TAKEN and enough and None not in given.kw_defaults

@@ -1,0 +1,216 @@
+"""A skill, as its text and its contract declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any, Literal
+
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
+from clawhive_core.skills.contracts.deprecation import Deprecation
+from clawhive_core.skills.contracts.phase import Phase
+from clawhive_core.skills.contracts.risk_policy import UNCAPPED, RiskPolicy
+from clawhive_core.skills.documents.place import Named, Place
+
+State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskType:
+    """A kind of task that a skill offers: its input, its steps, its output."""
+
+    name: str
+    description: str
+    input_schema: JsonSchema
+    steps: tuple[Mapping[str, Any], ...]
+    output: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the task type as planners see it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "steps": list(self.steps),
+            "output": self.output,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What an exported tool says of its calls; None and empty where it says nothing."""
+
+    level: Level | None = None
+    risk: Risk | None = None
+    effects: Effects = field(default_factory=dict[str, "str | tuple[str, ...]"])
+    sinks: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    requires_confirm: bool = False
+    side_effects: bool = False
+    idempotent: bool = False
+    timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTool:
+    """A tool that other skills may import."""
+
+    name: str
+    place: Place
+    description: str = ""
+    input_schema: JsonSchema | None = None
+    output_schema: JsonSchema | None = None
+    facts: ToolFacts = field(default_factory=ToolFacts)
+
+    @property
+    def function(self) -> str:
+        """The function of `handlers.py` that serves it: its name, each `-` as `_`."""
+        return self.name.replace("-", "_")
+
+
+Unit = Literal["second", "minute", "hour", "day"]
+
+SECONDS: Mapping[Unit, int] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+"""How long the window of a rate is."""
+
+ALL_TOOLS = "*"
+"""The name under which `Access.rates` holds the one rate of all tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often one user may call one tool."""
+
+    count: int
+    unit: Unit
+
+    @property
+    def seconds(self) -> int:
+        """The length of the window."""
+        return SECONDS[self.unit]
+
+    def __str__(self) -> str:
+        return f"{self.count}/{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call what a skill exports, and how often."""
+
+    requires_subscription: bool = False
+    free_tools: tuple[str, ...] = ()
+    """What needs no subscription all the same."""
+    rates: Mapping[str, Rate | None] = field(default_factory=dict[str, "Rate | None"])
+    """By tool, or by `*` for every tool by itself; None for no limit."""
+
+    def needs_subscription(self, tool: str) -> bool:
+        """Whether a tool is for subscribers only."""
+        return self.requires_subscription and tool not in self.free_tools
+
+    def rate_of(self, tool: str) -> Rate | None:
+        """Return the rate of a tool, None where it has no limit."""
+        return self.rates.get(tool, self.rates.get(ALL_TOOLS))
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """What a skill offers to others."""
+
+    api_version: str = ""
+    """`MAJOR.MINOR`; empty where it states none."""
+    tools: tuple[ExportedTool, ...] = ()
+    place: Place | None = None
+    """Where its version stands, else the exports."""
+    access: Access = field(default_factory=Access)
+    deprecated: tuple[Deprecation, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the tools."""
+        return tuple([tool.name for tool in self.tools])
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What a skill uses of another one."""
+
+    skill: str
+    """The id after `from`."""
+    place: Place
+    tools: tuple[Named, ...] = ()
+    min_version: str = ""
+    version_place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """What must be there for a skill to be of use."""
+
+    tools: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    """Programs on the PATH, all of them."""
+    env: tuple[str, ...] = ()
+    """Environment variables that are set and not empty."""
+    os: tuple[str, ...] = ()
+    """The only systems it is for: `linux`, `macos`, `windows`; empty for all."""
+    python: tuple[str, ...] = ()
+    place: Place | None = None
+    tool_places: tuple[Place, ...] = ()
+    """Where each of `tools` stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """Knowledge and task types in a folder, or a manifest alone."""
+
+    id: str
+    version: str
+    folder: Path
+    source: str
+    """Which part of the search path it comes from."""
+    description: str = ""
+    permissions: tuple[str, ...] = ()
+    """The most that its handlers and tasks may ever be granted."""
+    tasks: Mapping[str, TaskType] = field(default_factory=dict[str, TaskType])
+    exports: Exports = field(default_factory=Exports)
+    imports: tuple[Import, ...] = ()
+    requires: Requires = field(default_factory=Requires)
+    risk_policy: RiskPolicy = UNCAPPED
+    allowed_run_types: tuple[Named, ...] | None = None
+    """The task types, TASK or SKILL.TASK, that its handlers may start; None for its own."""
+    external_tools: tuple[Named, ...] = ()
+    """Tools of other skills in the old form, until the set says whose they are."""
+    skill_data: tuple[Named, ...] = ()
+    """The skills whose data it asks for in the old form."""
+    phase: Phase = "enforce"
+    """How much the old forms weigh where it is used (`contracts.phase`)."""
+    grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Places in what its own calls of a tool return that its further calls may read."""
+    text_file: Path | None = None
+    """Its SKILL.md, None for a manifest alone."""
+    manifest: Path | None = None
+    """The file that holds its contract, None where it has none."""
+    frontmatter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """All keys of the SKILL.md, the unknown ones too."""
+    handlers: str | None = field(default=None, repr=False)
+    """The source of its handlers.py, None where it exports no tools or has none."""
+    trusted: bool = False
+    """Whether what it declares is given to the tasks that a user starts by name, and its handlers
+    may run outside of every sandbox engine."""
+
+    @property
+    def file(self) -> Path:
+        """The file that stands for it in messages: its manifest, else its text."""
+        return self.manifest or self.text_file or self.folder
+
+    @property
+    def content(self) -> Path:
+        """What trust is bound to: the folder, or the file of a manifest alone."""
+        if self.text_file is None and self.manifest is not None and not _is_named(self.manifest):
+            return self.manifest
+        return self.folder
+
+
+def _is_named(manifest: Path) -> bool:
+    return manifest.stem == "clawhive"

@@ -1,0 +1,1 @@
+"""From the files of skills to values, each with its place."""

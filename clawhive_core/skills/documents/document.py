@@ -1,0 +1,344 @@
+"""A YAML or JSON text with the place of each of its values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.diagnostics.finding import Finding, Severity
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.documents.characters import BOM, odd_characters
+from clawhive_core.skills.documents.composing import MERGE_TAG, TAGS, TEXT_TAG, compose, parser
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, dotted
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 100_000
+"""How many values a document may hold, those that aliases repeat included."""
+
+_READ_TAGS = TAGS | {MERGE_TAG}
+MAX_SAID = 100
+"""How much of one kind is said of a document: who mends that much looks again."""
+
+_WIDE = 32
+_CHUNK = 64 * 1024
+
+
+class Document:
+    """One parsed text: its value, where each part of it stands, what is odd about it.
+
+    Args:
+        text: YAML 1.1, of which JSON is read as a part; dates stay texts.
+        file: The file as messages name it.
+        first_line: How many lines of the file stand before the text.
+        what: What messages call the text.
+
+    Raises:
+        InvalidSkill: It is no YAML, nested too deep or too large.
+    """
+
+    def __init__(
+        self, text: str, file: str, *, first_line: int = 0, what: str = "manifest"
+    ) -> None:
+        self.file = file
+        self._first_line = first_line
+        self._what = what
+        self._indexes: dict[int, dict[Any, tuple[Any, Any]]] = {}
+        """The entries of wide mappings by their keys, so that looking up each is no square."""
+        self._node, self.value, plain = self._parse(text)
+        self.problems: list[Finding] = []
+        """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
+        if not plain or len(text) > MAX_VALUES:
+            self._inspect()
+
+    @classmethod
+    def load(cls, path: Path, what: str = "manifest") -> Document:
+        """Read a file; one called `*.json` must be JSON."""
+        raw, file = read_text(path, what), shown_path(path)
+        text = raw.removeprefix(BOM)
+        if path.suffix == ".json":
+            _check_json(text, file, what)
+            text = text.replace("\t", " ")  # JSON has them between values only, YAML nowhere
+        document = cls(text, file, what=what)
+        document.problems.extend(odd_characters(raw, file))
+        return document
+
+    def place(self, path: KeyPath, *, key: bool = False) -> Place:
+        """Return where a value stands, or its key; the nearest one above it where it is missing."""
+        node: Any = self._node
+        for index, part in enumerate(path):
+            found = self._child(node, part)
+            if found is None:
+                break
+            node = found[0] if key and index == len(path) - 1 else found[1]
+        return self._at(None if node is None else node.start_mark)
+
+    def _child(self, node: Any, part: str | int) -> tuple[Any, Any] | None:
+        if node is None or node.id != "mapping" or len(node.value) < _WIDE:
+            return _child(node, part)
+        if id(node) not in self._indexes:
+            self._indexes[id(node)] = {
+                key.value: (key, value) for key, value in node.value if isinstance(key.value, str)
+            }
+        return self._indexes[id(node)].get(part)
+
+    def finding(
+        self, code: str, path: KeyPath, message: str, fix: str | None = None, *, key: bool = False
+    ) -> Finding:
+        """Return an error at the place of a value."""
+        return self.place(path, key=key).finding(code, "error", message, fix)
+
+    def fail(self, path: KeyPath, message: str, fix: str | None = None) -> InvalidSkill:
+        """Return the exception for a value that is not what it must be."""
+        name = dotted(path) or f"the {self._what}"
+        return InvalidSkill(self.finding("CH0305", path, f"{name}: {message}", fix))
+
+    def flow_styled(self) -> Iterator[Place]:
+        """Yield where lists and mappings stand that are written in brackets."""
+        waiting: list[Any] = [self._node]
+        while waiting:
+            node = waiting.pop()
+            if getattr(node, "flow_style", False):
+                yield self._at(node.start_mark)
+            elif node is not None:
+                waiting += _below(node)
+
+    def _at(self, mark: Any) -> Place:
+        line, column = (0, 0) if mark is None else (mark.line, mark.column)
+        return Place(self.file, line + self._first_line + 1, column + 1)
+
+    def _parse(self, text: str) -> tuple[Any, Any, bool]:
+        import yaml
+
+        try:
+            if depth_at_most(text) > MAX_DEPTH:
+                _check_depth(yaml.parse(text, Loader=parser()))
+            return compose(text)
+        except yaml.constructor.ConstructorError as error:
+            place = self._at(error.problem_mark or error.context_mark)
+            message = f"holds what JSON has not: {error.problem}"
+            raise self._unreadable(place, "CH0230", message) from None
+        except yaml.MarkedYAMLError as error:
+            raise self._no_yaml(text, error) from None
+        except yaml.reader.ReaderError as error:
+            place = self._at_offset(text, error)
+            raise self._unreadable(place, "CH0224", f"is no YAML: {error.reason}") from None
+        except _TooDeep:
+            raise self._unreadable(
+                Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
+            ) from None
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise self._unreadable(Place(self.file), "CH0224", f"is no YAML: {reason}") from None
+
+    def _no_yaml(self, text: str, error: Any) -> InvalidSkill:
+        """Return the error of the parser at its place, or at the tab that is the reason."""
+        mark = error.problem_mark or error.context_mark
+        tab = None if mark is None else _indented_by_tab(text, mark.line)
+        if tab is None:
+            return self._unreadable(self._at(mark), "CH0224", f"is no YAML: {error.problem}")
+        place = Place(self.file, tab[0] + self._first_line + 1, tab[1] + 1)
+        message = f"the {self._what} is indented by a tab, which YAML does not have"
+        return InvalidSkill(place.finding("CH0232", "error", message, "indent it by spaces"))
+
+    def _at_offset(self, text: str, error: Any) -> Place:
+        """Return the place of a character that YAML does not have; its offset counts bytes."""
+        before = text.encode()[: error.position].decode(errors="ignore")
+        line = before.count("\n")
+        return Place(self.file, line + self._first_line + 1, len(before) - before.rfind("\n"))
+
+    def _unreadable(self, place: Place, code: str, message: str) -> InvalidSkill:
+        return InvalidSkill(place.finding(code, "error", f"the {self._what} {message}"))
+
+    def _inspect(self) -> None:
+        """Look at each value once for every time that it is used, so that aliases count."""
+        waiting: list[Any] = [self._node]
+        seen: set[int] = set()
+        for _ in range(MAX_VALUES):
+            if not waiting:
+                return
+            node = waiting.pop()
+            if node is None:
+                continue
+            if id(node) not in seen:
+                seen.add(id(node))
+                self._inspect_one(node)
+            waiting += _below(node)
+        raise self._unreadable(
+            Place(self.file), "CH0229", f"holds more than {MAX_VALUES} values, aliases included"
+        )
+
+    def _inspect_one(self, node: Any) -> None:
+        if node.tag not in _READ_TAGS:
+            tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
+            self._note(node, "CH0230", f"`{tag}` is no type of JSON", "write a text or a number")
+        if node.id == "mapping":
+            self._inspect_keys([key for key, _ in node.value])
+
+    def _inspect_keys(self, keys: list[Any]) -> None:
+        first: dict[str, Any] = {}
+        for key in keys:
+            if key.tag not in {TEXT_TAG, MERGE_TAG}:
+                name = key.value if isinstance(key.value, str) else "it"
+                self._note(key, "CH0231", f"`{name}` is no text, as a key of a mapping must be")
+            elif key.value in first:
+                before = first[key.value].start_mark.line + self._first_line + 1
+                message = f"`{key.value}` stands twice; it was set in line {before} before"
+                self._note(key, "CH0227", message, "keep one of them")
+            else:
+                first[key.value] = key
+
+    def _note(self, node: Any, code: str, message: str, fix: str | None = None) -> None:
+        fix = fix or "put it in quotes"
+        if len(self.problems) < MAX_SAID:
+            self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file, with its byte order mark.
+
+    Raises:
+        InvalidSkill: It cannot be read, is too large, is not UTF-8, or is a link that leads out of
+            the folder which the skill's own stands in.
+    """
+    file = os.fspath(path)
+    if os.path.islink(file) and not _stays(path):  # noqa: PTH114 - a Path costs more than the call
+        message = f"the {what} is a link that leads out of the folder of skills"
+        raise _refused(path, "CH0007", message, "put the file itself there")
+    try:
+        data = _bytes(file)
+    except OSError as error:
+        raise _refused(path, "CH0002", f"the {what} cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise _refused(path, "CH0006", f"the {what} is larger than {MAX_BYTES} bytes") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        before = data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode()
+        message = f"the {what} is not UTF-8: {error.reason} at byte {error.start}"
+        there = Place(shown_path(path), line, len(before.removeprefix(BOM)) + 1)
+        raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
+
+
+def _refused(path: Path, code: str, message: str, fix: str | None = None) -> InvalidSkill:
+    return InvalidSkill(Place(shown_path(path)).finding(code, "error", message, fix))
+
+
+def _bytes(file: str) -> bytes:
+    """Return a file's bytes, one more than may be where there are too many."""
+    handle = os.open(file, _HOW)
+    try:
+        data = os.read(handle, _CHUNK)  # asking for all at once would make room for all
+        while 0 < len(data) <= MAX_BYTES and (more := os.read(handle, MAX_BYTES + 1 - len(data))):
+            data += more
+    finally:
+        os.close(handle)
+    return data
+
+
+_HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _stays(link: Path) -> bool:
+    """Whether a link leads to a file below the folder that the skill's folder stands in."""
+    root = os.path.realpath(link.parent.parent)
+    return os.path.realpath(link).startswith(os.path.join(root, ""))  # noqa: PTH118 - of texts
+
+
+def with_severity(finding: Finding, severity: Severity) -> Finding:
+    """Return a finding that weighs differently."""
+    from dataclasses import replace
+
+    return replace(finding, severity=severity)
+
+
+def depth_at_most(text: str) -> int:
+    """Return a depth that a text's nesting cannot exceed, from its signs alone.
+
+    A flow collection opens with a bracket, and a pair in it may be a mapping without one. A block
+    collection begins further to the right than the one around it, except a list in a mapping. So
+    twice the brackets and twice the columns where one may begin are enough. Counting them is a
+    fraction of the work of parsing.
+    """
+    columns: set[int] = set()
+    for line in text.splitlines():
+        begin = 0
+        if line[:1] not in _BLOCK_SIGNS:
+            continue
+        for match in _BLOCK_STARTS.finditer(line):
+            if match.start() != begin:
+                break
+            begin = match.end()
+            columns.add(begin)
+    brackets = text.count("[") + text.count("{")
+    return 2 * (brackets + len(columns) + 1)
+
+
+def _indented_by_tab(text: str, near: int) -> tuple[int, int] | None:
+    """Return line and column, from 0, of a tab in the indentation of a line or the one before."""
+    lines = text.splitlines()
+    for number in (near - 1, near):
+        line = lines[number] if 0 <= number < len(lines) else ""
+        column = line.find("\t")
+        if column >= 0 and not line[:column].strip(" "):
+            return number, column
+    return None
+
+
+_BLOCK_SIGNS = frozenset(" \t-?:")
+_BLOCK_STARTS = pattern(r"[ \t]+|[-?:](?=[ \t])")
+
+
+class _TooDeep(Exception):
+    """A text is nested too deep for the parser in C, which has no bound of its own."""
+
+
+def _check_depth(events: Iterator[Any]) -> None:
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _TooDeep
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_json(text: str, file: str, what: str) -> None:
+    import json
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Place(file, error.lineno, error.colno)
+        message = f"the {what} is no JSON: {error.msg}"
+        raise InvalidSkill(place.finding("CH0224", "error", message)) from None
+    except RecursionError:
+        message = f"the {what} is nested deeper than {MAX_DEPTH} levels"
+        raise InvalidSkill(Place(file).finding("CH0229", "error", message)) from None
+
+
+def _child(node: Any, part: str | int) -> tuple[Any, Any] | None:
+    """Return key and value of an entry, the item twice in a list."""
+    if node is None or not isinstance(node.value, list):
+        return None
+    entries = cast("list[Any]", node.value)
+    if node.id == "mapping":
+        # of two equal keys YAML keeps the last
+        return next(((key, value) for key, value in reversed(entries) if key.value == part), None)
+    if isinstance(part, int) and part < len(entries):
+        return entries[part], entries[part]
+    return None
+
+
+def _below(node: Any) -> list[Any]:
+    if not isinstance(node.value, list):
+        return []
+    entries = cast("list[Any]", node.value)
+    return [value for _, value in entries] if node.id == "mapping" else entries

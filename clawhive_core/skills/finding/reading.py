@@ -1,0 +1,316 @@
+"""From a folder, or a manifest alone, to a skill and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.nearest import is_slip, suggestion
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.model.late import dataclass
+from clawhive_core.skills.contracts.contract import REQUIRES_KEYS
+from clawhive_core.skills.contracts.handlers import with_handlers
+from clawhive_core.skills.contracts.manifest import ID, MANIFESTS, ContractReader
+from clawhive_core.skills.contracts.phase import Phase, in_phase
+from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.documents.document import Document, with_severity
+from clawhive_core.skills.documents.fields import Fields
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place
+from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.finding.spot import Spot, skill_files
+
+_CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
+_MAX_DESCRIPTION = 1024
+_NO_VERSION = "0.0.0"
+
+STANDARD_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+"""The keys of a SKILL.md that the public standard knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSkill:
+    """A skill as far as it could be read, and the findings about its files."""
+
+    skill: Skill
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing about it is an error."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def not_text(place: Place) -> Finding:
+    """Return the error for a description that YAML reads as another type than text."""
+    message = "`description` must be a text"
+    return place.finding("CH0207", "error", message, "put it in quotes")
+
+
+def no_description(text: SkillText) -> Finding:
+    """Return the error for a description that is missing, empty, or under a misspelt key."""
+    message = "there is no description, so no model can know when to use the skill"
+    place, fix = text.place("description"), "write `description: ...`"
+    place, fix = _misspelt(text, "description") or (place, fix)
+    return place.finding("CH0205", "error", message, fix)
+
+
+def misspelt_key(text: SkillText, wanted: str) -> str | None:
+    """Return the key that stands for a missing one and looks like it, None where there is none."""
+    if wanted in text.values:
+        return None
+    keys = (key for key in text.values if key not in STANDARD_KEYS)
+    return next((key for key in keys if is_slip(key, wanted)), None)
+
+
+def _misspelt(text: SkillText, wanted: str) -> tuple[Place, str] | None:
+    """Return the place of a misspelt key and what to write for it."""
+    key = misspelt_key(text, wanted)
+    if key is None or text.document is None:
+        return None
+    return text.document.place((key,), key=True), suggestion(wanted)
+
+
+def is_skill(folder: Path) -> bool:
+    """Whether a folder is a skill: it has a SKILL.md or a manifest."""
+    return bool(skill_files(os.fspath(folder)))
+
+
+def read_skill(place: Path | Spot, source: str) -> ReadSkill:
+    """Return the skill of a folder, or of a manifest alone; it never raises for what a file says.
+
+    Args:
+        place: A folder with SKILL.md or a manifest, or a file `NAME.yaml` or `NAME.json`.
+        source: Which part of the search path it comes from.
+    """
+    read = read_contract(place, source)
+    skill, findings = with_handlers(read.skill)
+    if not read.is_valid and not skill.imports:  # it may import what its code names
+        findings = [each for each in findings if each.code != "CH0615"]
+    return ReadSkill(skill, (*read.findings, *findings))
+
+
+def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
+    """Return what was read, with the weight that old forms have in a phase."""
+    if read.skill.phase == phase and not read.findings:
+        return read
+    return ReadSkill(replace(read.skill, phase=phase), in_phase(read.findings, phase))
+
+
+def read_contract(place: Path | Spot, source: str) -> ReadSkill:
+    """Return a skill as its text and its contract declare it, without a look at its handlers."""
+    spot = place if isinstance(place, Spot) else Spot.of(place)
+    place = Path(spot.path)
+    if spot.files is not None:
+        return _Folder(place, spot.files, source).read()
+    skill = Skill(_slug(place.stem), _NO_VERSION, place.parent, source, manifest=place)
+    return _with_manifest(skill, place, [])
+
+
+def skill_text(skill: Skill) -> str:
+    """Return the body of a skill's SKILL.md, empty for a manifest alone."""
+    return "" if skill.text_file is None else read_skill_text(skill.text_file).body
+
+
+def _with_manifest(skill: Skill, file: Path, findings: list[Finding]) -> ReadSkill:
+    try:
+        reader = ContractReader.load(file)
+    except InvalidSkill as error:
+        return ReadSkill(skill, (*findings, error.finding))
+    read = reader.read(replace(skill, manifest=file))
+    return ReadSkill(read, (*findings, *reader.findings))
+
+
+class _Folder:
+    """A skill's folder while it is read."""
+
+    def __init__(self, folder: Path, files: Sequence[str], source: str) -> None:
+        self._folder = folder
+        self._source = source
+        self._manifests = [folder / name for name in files if name in MANIFESTS]
+        text = next((name for name in (TEXT_FILE, OTHER_NAME) if name in files), None)
+        self._text = None if text is None else read_skill_text(folder / text)
+        self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
+        self._id = _slug(folder.name)
+
+    def read(self) -> ReadSkill:
+        skill = self._described(self._text) if self._text is not None else self._bare()
+        inside = [] if self._text is None else self._inside(self._text)
+        if len(self._manifests) + len(inside) > 1:
+            self._two_places(inside)
+        if self._manifests:
+            return _with_manifest(skill, self._manifests[0], self._findings)
+        if inside and self._text is not None:
+            return self._with_inside(skill, inside[0], self._text.file)
+        return ReadSkill(skill, tuple(self._findings))
+
+    def _described(self, text: SkillText) -> Skill:
+        """Return the skill with what the standard's keys say."""
+        self._check_name(text)
+        return Skill(
+            id=self._text_id(text),
+            version=self._text_version(text),
+            folder=self._folder,
+            source=self._source,
+            description=self._description(text),
+            text_file=text.file,
+            frontmatter=text.values,
+        )
+
+    def _bare(self) -> Skill:
+        return Skill(self._id, _NO_VERSION, self._folder, self._source)
+
+    def _check_name(self, text: SkillText) -> None:
+        if text.document is None:
+            return
+        name = text.values.get("name")
+        if not isinstance(name, str) or not name:
+            message = "`name` is missing" if name is None else "`name` must be a text"
+            fix = f"write `name: {self._id}`"
+            place, fix = _misspelt(text, "name") or (text.place("name"), fix)
+            self._findings.append(place.finding("CH0201", "warning", message, fix))
+        elif ID.fullmatch(name) is None:
+            message = "`name` is no id, so the skill is called like its folder"
+            self._findings.append(text.place("name").finding("CH0202", "note", message))
+        elif name != self._folder.name:
+            message = f"the folder is called `{self._folder.name}` and the skill `{name}`"
+            self._findings.append(text.place("name").finding("CH0204", "note", message))
+
+    def _text_id(self, text: SkillText) -> str:
+        name = text.values.get("name")
+        return name if isinstance(name, str) and ID.fullmatch(name) else self._id
+
+    def _text_version(self, text: SkillText) -> str:
+        metadata = text.values.get("metadata")
+        inside = cast("dict[Any, Any]", metadata) if isinstance(metadata, dict) else {}
+        for version in (inside.get("version"), text.values.get("version")):
+            if isinstance(version, str) and version:
+                return version
+        return _NO_VERSION
+
+    def _description(self, text: SkillText) -> str:
+        value = text.values.get("description")
+        if text.document is None:
+            return ""
+        if isinstance(value, str) and value.strip():
+            if len(value) > _MAX_DESCRIPTION:
+                message = f"the description is longer than {_MAX_DESCRIPTION} characters"
+                place = text.place("description")
+                self._findings.append(place.finding("CH0206", "note", message))
+            return value.strip()
+        place = text.place("description")
+        if value is not None and not isinstance(value, str):
+            self._findings.append(not_text(place))
+        elif not self._manifests:
+            self._findings.append(no_description(text))
+        return ""
+
+    def _inside(self, text: SkillText) -> list[tuple[KeyPath, Any]]:
+        """Return the contracts that stand in the frontmatter, by their paths."""
+        found: list[tuple[KeyPath, Any]] = []
+        metadata = text.values.get("metadata")
+        if isinstance(metadata, dict) and "clawhive" in metadata:
+            found.append((("metadata", "clawhive"), cast("dict[str, Any]", metadata)["clawhive"]))
+            self._note_inside(text, "metadata", "clawhive")
+        keys = [key for key in _CONTRACT_KEYS if key in text.values]
+        ours = self._requires_ours(text)
+        if keys or ours:
+            found.append(((), text.values))
+        for key in keys:
+            self._note_inside(text, key)
+        return found
+
+    def _note_inside(self, text: SkillText, *path: str) -> None:
+        message = f"`{path[0]}` at the top of a SKILL.md is refused by other tools"
+        if len(path) > 1:
+            message = f"the contract stands in `{'.'.join(path)}`, not in a file of its own"
+        finding = text.place(*path).finding("CH0301", "note", message, f"move it to {MANIFESTS[0]}")
+        self._findings.append(finding)
+
+    def _requires_ours(self, text: SkillText) -> bool:
+        """Whether `requires` at the top is written in ClawHive's way: others use the key too."""
+        value = text.values.get("requires")
+        if value is None or self._manifests:
+            return False
+        ours = _is_ours(value)
+        if not ours:
+            message = "`requires` has another tool's form and is not used"
+            self._findings.append(text.place("requires").finding("CH0304", "note", message))
+        return ours
+
+    def _two_places(self, inside: list[tuple[KeyPath, Any]]) -> None:
+        document = None if self._text is None else self._text.document
+        places = [Place(shown_path(file), 1, 1) for file in self._manifests]
+        places += [document.place(path) for path, _ in inside if document is not None]
+        others = ", ".join(str(place) for place in places[:-1])
+        message = f"the contract stands in more than one place; also in {others}"
+        self._findings.append(places[-1].finding("CH0302", "error", message, "keep one of them"))
+
+    def _with_inside(self, skill: Skill, found: tuple[KeyPath, Any], file: Path) -> ReadSkill:
+        path, value = found
+        self._findings = [
+            with_severity(each, "error") if each.code == "CH0231" else each
+            for each in self._findings
+        ]
+        try:
+            fields = self._contract(path, value)
+        except InvalidSkill as error:
+            return ReadSkill(skill, (*self._findings, error.finding))
+        reader = ContractReader(fields, whole=bool(path))
+        read = reader.read(replace(skill, manifest=file))
+        return ReadSkill(read, (*self._findings, *reader.findings))
+
+    def _contract(self, path: KeyPath, value: Any) -> Fields:
+        document = cast("Document", cast("SkillText", self._text).document)
+        if isinstance(value, str):
+            value = self._parsed(document, path, value)
+        if path:
+            return Fields.of(document, path, value)
+        own = {key: value[key] for key in value if key in TOP_KEYS}
+        if not any(key in own for key in _CONTRACT_KEYS):
+            own = {"requires": own["requires"]}
+        elif not _is_ours(own.get("requires", {})):
+            del own["requires"]
+        return Fields.of(document, path, own)
+
+    def _parsed(self, document: Document, path: KeyPath, value: str) -> Any:
+        """Return a contract that is written as a JSON text, for tools that want texts only."""
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise document.fail(path, f"is no JSON: {error}") from None
+
+
+TOP_KEYS = (
+    *("id", "skill_name", "version", "exports", "imports", "requires", "required_tools"),
+    *("permissions", "tasks", "grounds", "risk_policy", "allowed_run_types"),
+    *("external_tools", "requires_skill_data", "data_paths"),
+)
+"""The keys of a contract that stands at the top of a SKILL.md."""
+
+
+def _is_ours(requires: Any) -> bool:
+    """Whether `requires` has ClawHive's form: known keys, each a list."""
+    if not isinstance(requires, dict):
+        return False
+    entries = cast("dict[Any, Any]", requires)
+    return set(entries) <= {*REQUIRES_KEYS} and all(
+        isinstance(each, list) for each in entries.values()
+    )
+
+
+def _slug(name: str) -> str:
+    """Return a name as an id."""
+    if ID.fullmatch(name):
+        return name
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64]
+    if slug:
+        return slug
+    import hashlib
+
+    return f"skill-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"

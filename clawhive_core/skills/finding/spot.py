@@ -1,0 +1,35 @@
+"""Where a skill was found, and which of its files stand there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from clawhive_core.model.late import dataclass
+from clawhive_core.skills.contracts.manifest import MANIFESTS
+from clawhive_core.skills.documents.place import is_file, is_folder
+from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE
+
+FILES = (TEXT_FILE, *MANIFESTS, OTHER_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A skill's folder, or a manifest alone."""
+
+    path: str
+    files: tuple[str, ...] | None
+    """Which of `FILES` the folder holds; None for a manifest alone."""
+    is_link: bool = False
+    """Whether the path itself is a link."""
+
+    @classmethod
+    def of(cls, place: Path) -> Spot:
+        """Look at a place: whatever is no folder counts as a manifest alone."""
+        path = os.fspath(place)
+        return cls(path, skill_files(path) if is_folder(path) else None, place.is_symlink())
+
+
+def skill_files(folder: str) -> tuple[str, ...]:
+    """Return which of `FILES` a folder holds; with none of them it is no skill."""
+    return tuple([name for name in FILES if is_file(f"{folder}{os.sep}{name}")])

@@ -1,0 +1,1 @@
+"""What imports what: drawn, and asked for one skill or tool."""

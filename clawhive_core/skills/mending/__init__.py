@@ -1,0 +1,1 @@
+"""Edits that mend what a check found."""
