@@ -10,6 +10,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.hive.known_tools import listed_tools
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.finding.reader import Reader
 from clawhive_core.skills.finding.skill_set import SkillSet
@@ -39,7 +40,7 @@ def found_skills(
         StorageError: The list of skills that are off cannot be used.
     """
     known = listed_tools(config, plugins) if tools is None else tools
-    found = FoundSkills(config, reader or Reader())
+    found = FoundSkills(config, reader or Reader(), seen_by_git=WorkTreeDates())
     found.collect(paths, _sources(plugins))
     return found.result(known)
 

@@ -7,9 +7,10 @@ findings, before the catalog is assembled.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 from clawhive_core.config.config import Config
@@ -21,6 +22,7 @@ from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.checks.holding import Held
 from clawhive_core.skills.checks.kept_checks import KeptChecks
 from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.contracts.deprecation import dated
 from clawhive_core.skills.contracts.phase import Phase
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.place import Place
@@ -70,10 +72,16 @@ class FoundSkills:
         config: See `load_skills`.
         reader: What reads their files.
         env: See `load_skills`.
+        seen_by_git: Says when git first saw the deprecation of a tool that its contract does not
+            date; a start does not ask for it.
     """
 
     def __init__(
-        self, config: Config, reader: Reader, env: Mapping[str, str] | None = None
+        self,
+        config: Config,
+        reader: Reader,
+        env: Mapping[str, str] | None = None,
+        seen_by_git: Callable[[Skill, str], date | None] | None = None,
     ) -> None:
         self.spots: list[tuple[Spot, str]] = []
         """Where each entry was found, and its real path."""
@@ -82,6 +90,7 @@ class FoundSkills:
         self._only_given = False
         self.findings: list[Finding] = []
         self._env = os.environ if env is None else env
+        self._seen_by_git = seen_by_git
         self._phase: Phase = config.get("contracts.phase")
         self._off = Switches(config).reasons()
         self._trusted = self._digests(SkillTrust(config.user_dir))
@@ -181,6 +190,8 @@ class FoundSkills:
         held, today = Held(self._entries), datetime.now(UTC).date()
         project = ProjectLock.open(self._config.root)
         held.change(project.dated(held.skills().values(), today))
+        if self._seen_by_git is not None:
+            held.change(_dated(held.skills().values(), self._seen_by_git))
         held.contracts(today, self._phase, kept)
         findings = [*self.findings, *self._locked(project, held, today, tools)]
         if tools is not None:
@@ -253,6 +264,14 @@ class FoundSkills:
 
     def _winner(self, name: str) -> Entry:
         return self._entries[self._winners[name]]
+
+
+def _dated(
+    skills: Iterable[Skill], seen_by_git: Callable[[Skill, str], date | None]
+) -> Iterator[Skill]:
+    for skill in skills:
+        if skill.exports.deprecated:
+            yield dated(skill, partial(seen_by_git, skill), "git")
 
 
 def _first_error(findings: Sequence[Finding]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from clawhive_core.config.config import Config
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.kept_checks import KeptChecks
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.finding.reader import Reader
@@ -49,6 +50,7 @@ class WatchedSkills:
         self._paths = paths
         self._tools = tools
         self._kept = KeptChecks()
+        self._dates = WorkTreeDates()
         self._reads = _Reads()
         self._found: FoundSkills | None = None
         self._index: dict[str, int] = {}
@@ -103,7 +105,7 @@ class WatchedSkills:
     def _collect(self, *, everything: bool) -> None:
         if everything:
             self._reads.forget_all()
-        found = FoundSkills(self._config, self._reads)
+        found = FoundSkills(self._config, self._reads, seen_by_git=self._dates)
         found.collect(self._paths, self._sources)
         self._found, self._index = found, {}
         for index, (spot, real) in enumerate(found.spots):

@@ -251,6 +251,57 @@ def test_the_history_dates_a_deprecation_that_does_not_say_when_it_was_announced
     assert [each["code"] for each in undated] == ["CH0707"]
 
 
+def dated(base, *arguments):
+    """Return the code and message of each finding about the dates of deprecations."""
+    Path("skills/sun/handlers.py").write_text("async def rise(input, ctx):\n    return input\n")
+    found = base("skills", "check", "skills", *arguments, "--json").json["findings"]
+    return [(each["code"], each["message"]) for each in found if each["code"][:4] == "CH07"]
+
+
+@pytest.mark.promise("P-230")
+def test_a_check_dates_by_git_what_neither_contract_nor_lock_dates(base, git):
+    today = datetime.now(UTC).date()
+    first = today - timedelta(25)
+
+    def deprecate(removal):
+        entry = {"tool": "rise", "removal_date": str(removal)}
+        write("skills", "sun", {**OLD, "exports": {**OLD["exports"], "deprecated": [entry]}})
+
+    deprecate(today + timedelta(10))
+    ((code, message),) = dated(base)
+    assert (code, "10 days after" in message, "git saw it first" in message) == (
+        "CH0701",
+        True,
+        True,
+    )
+    git.commit(day=str(first))
+    assert dated(base) == []
+    deprecate(first + timedelta(29))
+    ((code, message),) = dated(base)
+    assert (code, f"29 days after {first}, when git saw it first" in message) == ("CH0701", True)
+    deprecate(first + timedelta(30))
+    assert dated(base) == []
+
+
+def test_what_was_deprecated_in_the_first_commit_of_a_contract_is_as_old_as_that(base, git):
+    Path("skills/sun/clawhive.yaml").rename("skills/sun/clawhive.yml.bak")
+    git.commit()
+    removal = datetime.now(UTC).date() + timedelta(5)
+    entry = {"tool": "rise", "removal_date": str(removal)}
+    write("skills", "sun", {**OLD, "exports": {**OLD["exports"], "deprecated": [entry]}})
+    assert [code for code, _ in dated(base)] == ["CH0707"]  # it was never without it
+    git.commit(day="2021-01-10")
+    assert dated(base) == []
+
+
+def test_where_git_knows_nothing_the_date_is_asked_for(clawhive, monkeypatch):
+    entry = {"tool": "rise", "removal_date": str(datetime.now(UTC).date() + timedelta(5))}
+    write("skills", "sun", {**OLD, "exports": {**OLD["exports"], "deprecated": [entry]}})
+    assert [code for code, _ in dated(clawhive)] == ["CH0707"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert [code for code, _ in dated(clawhive)] == ["CH0707"]
+
+
 @pytest.mark.promise("P-208")
 def test_a_deprecation_that_is_younger_than_thirty_days_is_no_notice(base, git):
     day = datetime.now(UTC).date()

@@ -9,7 +9,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from io import BufferedWriter
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -19,22 +18,14 @@ from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.changes.git import Blob, Repository
+from clawhive_core.skills.changes.history import History
 from clawhive_core.skills.changes.side import Side, side_of
-from clawhive_core.skills.contracts.manifest import MANIFESTS
+from clawhive_core.skills.changes.written_out import NAMED, write_out
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.place import Place
-from clawhive_core.skills.documents.text import TEXT_FILE
-from clawhive_core.skills.finding.reading import read_contract
 
 SCHEME = "git:"
-MAX_TOTAL_BYTES = 512 * 1024 * 1024
-MOST_COMMITS = 500
-"""How far back the history of a contract is searched for the start of a deprecation."""
-
 _SPELLING = pattern(r"((?:[^:{]|\{[^}]*\})+)(?::(.*))?", re.DOTALL)
-_NAMED = frozenset({TEXT_FILE, *MANIFESTS})
-_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +88,7 @@ def side_of_revision(
         UsageError: There is no such commit or path, it is too large, or git fails.
     """
     commit = repository.commit(revision.ref)
-    if _name(path) in _NAMED:
+    if _name(path) in NAMED:
         path = path.rpartition("/")[0]
     label = f"{SCHEME}{revision.ref}{f':{path}' if path else ''}"
     blobs = [each for each in repository.files(commit, path) if _is_safe(each.path)]
@@ -115,12 +106,16 @@ def side_of_revision(
         at = top / path
         day = repository.day(commit)
         side = side_of(at, day, strays=strays) if at.exists() else Side(label, at, (), day)
-        links = [each for each in blobs if each.is_link and _name(each.path) in _NAMED]
-        history = _History(repository, commit, top)
+        links = [each for each in blobs if each.is_link and _name(each.path) in NAMED]
+        history = History(repository, commit)
+
+        def announced(skill: Skill, tool: str) -> date | None:
+            return history.announced(skill.file.relative_to(top).as_posix(), tool)
+
         yield replace(
             side,
             label=label,
-            dated=history.announced,
+            dated=announced,
             findings=tuple(_link_finding(each, label) for each in links),
             shown=shown,
         )
@@ -134,46 +129,12 @@ def is_wanted(path: str, below: str) -> bool:
         below: The path that skills are looked for at and below.
     """
     file = PurePosixPath(path)
-    if file.name in _NAMED or path == below:
+    if file.name in NAMED or path == below:
         return True
     holder = str(file.parent)
     return file.suffix in {".yaml", ".json"} and (
         file.parent.name == "skills" or holder == (below or ".")
     )
-
-
-def write_out(repository: Repository, blobs: list[Blob], top: Path) -> None:
-    """Write files into a folder; links are left out.
-
-    Raises:
-        UsageError: They are too large together, or cannot be written.
-    """
-    files = [each for each in blobs if not each.is_link]
-    sizes = list(zip(files, repository.sizes(files), strict=True))
-    if sum(size for _, size in sizes if size <= MAX_BYTES) > MAX_TOTAL_BYTES:
-        raise UsageError(
-            f"the contracts have more than {MAX_TOTAL_BYTES} bytes together",
-            code="git_failed",
-            fix="compare a folder at a time: git:REF:PATH",
-        )
-    try:
-        for each, size in sizes:
-            if size > MAX_BYTES:  # as large as it need be to be told so
-                with _opened(top / each.path) as stream:
-                    stream.truncate(MAX_BYTES + 1)
-        for each, data in repository.contents([pair for pair in sizes if pair[1] <= MAX_BYTES]):
-            if data.startswith(_LFS):
-                raise _lies_elsewhere(each)
-            with _opened(top / each.path) as stream:
-                stream.write(data)
-    except OSError as error:
-        message = f"the files of the revision cannot be written: {error.strerror}"
-        raise UsageError(message, code="git_failed", place=str(error.filename)) from None
-
-
-def _opened(path: Path) -> BufferedWriter:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("xb")
 
 
 def _is_safe(path: str) -> bool:
@@ -192,15 +153,6 @@ def _link_finding(blob: Blob, label: str) -> Finding:
     return Place(blob.path).finding("CH0837", "note", message, "compare two folders")
 
 
-def _lies_elsewhere(blob: Blob) -> UsageError:
-    return UsageError(
-        f"{blob.path} lies in Git LFS, not in the repository",
-        code="git_failed",
-        place=blob.path,
-        fix="keep contracts in git itself: git lfs untrack; or compare two folders",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Turns paths in the temporary folder into names of the revision's files."""
@@ -210,33 +162,3 @@ class _Names:
 
     def __call__(self, text: str) -> str:
         return text.replace(self.folder, self.prefix)
-
-
-@dataclass(frozen=True, slots=True)
-class _History:
-    """When deprecations came into the contracts of a revision."""
-
-    repository: Repository
-    commit: str
-    top: Path
-
-    def announced(self, skill: Skill, tool: str) -> date | None:
-        """Return the day of the first commit from which on a tool was deprecated."""
-        path = skill.file.relative_to(self.top).as_posix()
-        found: date | None = None
-        for commit, day in self.repository.history(self.commit, path, MOST_COMMITS):
-            blobs = [each for each in self.repository.files(commit, path) if each.path == path]
-            if not blobs or not self._deprecates(blobs, tool):
-                return found
-            found = day
-        return found
-
-    def _deprecates(self, blobs: list[Blob], tool: str) -> bool:
-        with TemporaryDirectory(prefix="clawhive-") as folder:
-            write_out(self.repository, blobs, Path(folder))
-            file = Path(folder) / blobs[0].path
-            if not file.exists():
-                return False
-            place = file.parent if file.name in _NAMED else file
-            deprecated = read_contract(place, "given").skill.exports.deprecated
-        return any(each.tool == tool for each in deprecated)

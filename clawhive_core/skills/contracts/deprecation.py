@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,8 @@ class Deprecation:
     """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
     replacement_place: Place | None = None
     announced: date | None = None
-    by_lock: bool = False
-    """Whether that is when the lock saw it first, since nothing states it."""
+    seen_by: str = ""
+    """What saw it first on that day, such as `the lock`; empty where the contract states it."""
 
     def until(self, today: date) -> str:
         """Return when it goes, in words."""
@@ -149,7 +150,28 @@ def _short(entry: Deprecation, announced: date) -> Finding:
 
 
 def _told(entry: Deprecation) -> str:
-    return "the lock saw it first" if entry.by_lock else "that was announced"
+    return f"{entry.seen_by} saw it first" if entry.seen_by else "that was announced"
+
+
+def dated(skill: Skill, first_seen: Callable[[str], date | None], by: str) -> Skill:
+    """Return a skill whose deprecations say at least since when they are known.
+
+    Args:
+        skill: The skill.
+        first_seen: Says when the deprecation of a tool was first seen, None where nobody knows;
+            asked where the contract states no day.
+        by: Who saw it.
+    """
+    entries = skill.exports.deprecated
+    changed = tuple(
+        entry
+        if entry.announced is not None or (day := first_seen(entry.tool)) is None
+        else replace(entry, announced=day, seen_by=by)
+        for entry in entries
+    )
+    if changed == entries:
+        return skill
+    return replace(skill, exports=replace(skill.exports, deprecated=changed))
 
 
 def check_replacements(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Finding]:

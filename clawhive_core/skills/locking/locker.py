@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import date
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from clawhive_core.model.canonical import digest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.checks.required import KnownTools, Offer
-from clawhive_core.skills.contracts.skill import Exports, Skill
+from clawhive_core.skills.contracts import deprecation
+from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.trust import content_digest
 from clawhive_core.skills.locking.locked import (
@@ -166,17 +167,7 @@ def dated(skill: Skill, before: LockedSkill, today: date) -> Skill:
 
     A tool that was locked without being deprecated cannot have been announced before today.
     """
-    entries = skill.exports.deprecated
-    if all(each.announced is not None for each in entries):
-        return skill
-    changed = tuple(
-        each
-        if each.announced is not None or (first := _first_seen(each.tool, before, today)) is None
-        else replace(each, announced=first, by_lock=True)
-        for each in entries
-    )
-    exports: Exports = replace(skill.exports, deprecated=changed)
-    return replace(skill, exports=exports)
+    return deprecation.dated(skill, lambda tool: _first_seen(tool, before, today), "the lock")
 
 
 def _first_seen(tool: str, before: LockedSkill, today: date) -> date | None:
