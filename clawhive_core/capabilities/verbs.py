@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
+from clawhive_core.diagnostics.nearest import nearest_few
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Level
@@ -161,13 +162,15 @@ def verb_of(name: str) -> Verb | None:
     return known
 
 
+_ALIKE = 0.6
+"""How alike a verb must be: people write a part of one, such as `http`."""
+
+
 def closest_verbs(name: str) -> list[str]:
     """Return up to four verbs that someone who wrote `name` may have meant, best first."""
-    from difflib import get_close_matches
-
     lower = name.lower()
     if lower != name and verb_of(lower):
         return [lower]
     family = [verb for verb in VERBS if verb.startswith(lower.partition(".")[0] + ".")]
-    near = get_close_matches(lower, VERBS, n=3, cutoff=0.6)
+    near = nearest_few(lower, VERBS, cutoff=_ALIKE)
     return list(dict.fromkeys([*near, *family]))[:4]

@@ -45,11 +45,10 @@ def _is_below(key: str, prefix: str | None) -> bool:
 
 
 def _unknown(prefix: str, keys: list[str]) -> UnknownId:
-    from difflib import get_close_matches
+    from clawhive_core.diagnostics.nearest import did_you_mean
 
     tables = {key.rpartition(".")[0] for key in keys} - {""}
-    close = get_close_matches(prefix, [*keys, *sorted(tables)], n=1)
-    fix = f"did you mean `{close[0]}`?" if close else "clawhive config show"
+    fix = did_you_mean(prefix, [*keys, *tables]) or "clawhive config show"
     return UnknownId(f"no setting is called `{prefix}`", place=prefix, fix=fix)
 
 

@@ -26,9 +26,8 @@ def command(name: str | None) -> None:
         return
     wanted = name.partition("/")[0]
     if wanted not in names:
-        from difflib import get_close_matches
+        from clawhive_core.diagnostics.nearest import did_you_mean
 
-        close = get_close_matches(wanted, names, n=1)
-        fix = f"did you mean `{close[0]}`?" if close else f"one of {', '.join(names)}"
+        fix = did_you_mean(wanted, names) or f"one of {', '.join(names)}"
         raise UnknownId(f"no schema is called `{name}`", place=name, fix=fix)
     click.echo((_FOLDER / f"{wanted}.json").read_text(encoding="utf-8"), nl=False)

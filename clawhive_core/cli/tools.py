@@ -250,10 +250,9 @@ def _print_tool(tool: Mapping[str, Any]) -> None:
 
 
 def _suggest(name: str, catalog: Catalog) -> str:
-    from difflib import get_close_matches
+    from clawhive_core.diagnostics.nearest import did_you_mean
 
-    close = get_close_matches(name, [*catalog.tools, *catalog.aliases], n=1)
-    return f"did you mean `{close[0]}`?" if close else "clawhive tools list"
+    return did_you_mean(name, [*catalog.tools, *catalog.aliases]) or "clawhive tools list"
 
 
 def _first_line(meta: ToolMeta) -> str:

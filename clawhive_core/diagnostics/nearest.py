@@ -24,6 +24,11 @@ def nearest(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> str 
     return next((each for each, _ in _alike(word, words, 1, cutoff)), None)
 
 
+def nearest_few(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> list[str]:
+    """Return up to three known words that are alike, the most like first; see `nearest`."""
+    return [each for each, _ in _alike(word, words, 3, cutoff)]
+
+
 def did_you_mean(word: str, words: Iterable[str]) -> str | None:
     """Return the sentence that suggests what is most like `word`, None where nothing is.
 

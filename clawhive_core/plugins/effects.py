@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Effects, Level, Risk
 
@@ -87,12 +88,9 @@ def unknown_verbs(effects: Effects) -> Iterator[tuple[str, str]]:
     for verb, _ in verbs_of(effects):
         if verb in VERBS or verb.startswith("host."):
             continue
-        from difflib import get_close_matches
-
-        close = get_close_matches(verb, VERBS, n=1)
         yield (
             f"{verb!r} is no verb of a capability",
-            f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(VERBS)}",
+            did_you_mean(verb, VERBS) or f"use one of: {', '.join(VERBS)}",
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clawhive_core.diagnostics.finding import Finding, Fix
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
@@ -236,8 +237,5 @@ def _duplicate(plugin: Plugin, twins: Sequence[Plugin]) -> PluginError:
 
 
 def _unknown(name: str, known: set[str]) -> Finding:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "clawhive plugins lists what is installed"
+    hint = did_you_mean(name, known) or "clawhive plugins lists what is installed"
     return Finding("CH0101", "warning", f"no plugin is called {name!r}", fix=Fix(hint))

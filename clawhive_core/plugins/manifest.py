@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
 from clawhive_core.model.late import dataclass
@@ -373,7 +374,4 @@ def _shown(value: Any) -> str:
 
 
 def _meant(word: str, known: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(known)}"
+    return did_you_mean(word, known) or f"use one of: {', '.join(known)}"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError, UnknownId
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
@@ -44,10 +45,7 @@ def find_plugins(target: str) -> tuple[list[DiscoveredPlugin], Path | None]:
 
 
 def _unknown(target: str, ids: list[str]) -> UnknownId:
-    from difflib import get_close_matches
-
-    close = get_close_matches(target, ids, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(sorted(ids)) or '-'}"
+    hint = did_you_mean(target, ids) or f"installed: {', '.join(sorted(ids)) or '-'}"
     return UnknownId(
         f"no installed plugin and no folder is called {target!r}",
         fix=f"{hint} (a plugin that is not installed: name its folder)",

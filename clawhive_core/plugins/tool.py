@@ -18,6 +18,7 @@ from typing import (
     overload,
 )
 
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import Remembering, dataclass
@@ -238,10 +239,7 @@ def _option_problems(options: ToolOptions) -> Iterator[tuple[str, str]]:
     known = ToolOptions.__annotations__
     for option in options:
         if option not in known:
-            from difflib import get_close_matches
-
-            close = get_close_matches(option, known, n=1)
-            meant = f"did you mean `{close[0]}`?" if close else f"use one of: {', '.join(known)}"
+            meant = did_you_mean(option, known) or f"use one of: {', '.join(known)}"
             yield f"`@tool` has no option `{option}`", meant
     yield from _text_list_problems(options)
     yield from _name_problems(options)

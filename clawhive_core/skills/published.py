@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError
 
 Part = Literal["contract", "frontmatter"]
@@ -38,7 +39,7 @@ def write_schema(part: Part, file: Path) -> None:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(published_schema(part), encoding="utf-8", newline="\n")
+        replace_whole(file, published_schema(part).encode())
     except OSError as error:
         raise UsageError(
             f"the schema cannot be written: {error.strerror or error}",

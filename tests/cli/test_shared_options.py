@@ -90,7 +90,7 @@ def test_a_plugin_switched_off_by_configuration_stays_off(clawhive, bad_tools):
 
 def test_an_unknown_name_to_switch_off_is_noticed(clawhive):
     done = clawhive("plugins", "--no-plugins=bultin")
-    assert "did you mean builtin?" in done.err
+    assert "did you mean `builtin`?" in done.err
 
 
 MANIFEST = '[plugin]\nid = "{}"\nhook_api = 1\nhooks = ["clawhive_llm_adapters"]\n'

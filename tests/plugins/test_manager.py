@@ -316,7 +316,7 @@ def test_ids_that_no_plugin_has_are_findings_with_a_guess(good):
     manager = good.manager(disabled=frozenset({"goood"}), order=("zzz",), settings={"good": {}})
     first, second = manager.unknown_ids()
     assert "'goood'" in first.message
-    assert first.fix.title == "did you mean good?"
+    assert first.fix.title == "did you mean `good`?"
     assert "'zzz'" in second.message
 
 

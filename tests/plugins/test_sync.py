@@ -182,7 +182,7 @@ def test_an_unknown_target_is_answered_with_a_guess(site):
     site.plugin("hello")
     with pytest.raises(UnknownId) as caught:
         sync("helo")
-    assert "did you mean hello?" in caught.value.fix
+    assert "did you mean `hello`?" in caught.value.fix
 
 
 FOLDERS = {

@@ -13,6 +13,7 @@ import anyio
 
 from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Overdue, run_bounded
+from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.nested.recorded import ANSWERED
 from clawhive_core.execution.scope import CallScope, Signal
@@ -283,11 +284,8 @@ def _asked(request: LlmRequest) -> dict[str, Any]:
 
 
 def _model_fix(provider: str, name: str, installed: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(provider, installed, n=1)
-    if close:
-        return f"did you mean `{close[0]}:{name or 'NAME'}`?"
+    if (close := nearest(provider, installed)) is not None:
+        return f"did you mean `{close}:{name or 'NAME'}`?"
     known = ", ".join(f"{each}:NAME" for each in installed) or "none"
     return f"write PROVIDER:NAME; installed: {known}"
 

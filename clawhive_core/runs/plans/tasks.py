@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.errors import InvalidInput, UnknownTaskType, UsageError
 from clawhive_core.execution.handlers.handlers import calls_of
 from clawhive_core.execution.validation import compile_schema, describe
@@ -60,13 +61,9 @@ def _not_loaded(entry: Entry, name: str) -> UsageError:
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    short = {full.rpartition(".")[2]: full for full in known}
-    close = get_close_matches(name, [*known, *short], n=1)
-    if close:
-        return f"did you mean `{close[0]}`?"
-    return f"known are: {', '.join(sorted(known)) or 'none'}"
+    short = {full.rpartition(".")[2] for full in known}
+    listed = f"known are: {', '.join(sorted(known)) or 'none'}"
+    return did_you_mean(name, [*known, *short]) or listed
 
 
 def permissions_of(skill: Skill, task_type: TaskType, skills: Sequence[Skill]) -> tuple[str, ...]:
@@ -119,14 +116,11 @@ def _unknown(task_type: TaskType, value: Mapping[str, Any]) -> list[str]:
 
 
 def _input_fix(task_type: TaskType, value: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
     known = f"it takes: {_signature(task_type)}"
     for name in _unknown(task_type, value):
         names = cast("Mapping[str, Any]", task_type.input_schema.get("properties", {}))
-        close = get_close_matches(name, list(names), n=1)
-        if close:
-            return f"did you mean `{close[0]}`? {known}"
+        if (meant := did_you_mean(name, names)) is not None:
+            return f"{meant} {known}"
     return known
 
 

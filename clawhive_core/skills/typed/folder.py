@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
@@ -53,7 +54,7 @@ class TypesPackage:
                     each.path.unlink()
                     continue
                 each.path.parent.mkdir(parents=True, exist_ok=True)
-                each.path.write_text(each.text, encoding="utf-8", newline="\n")
+                replace_whole(each.path, each.text.encode())
             except OSError as error:
                 raise UsageError(
                     f"the types cannot be written: {error.strerror or error}",
