@@ -304,8 +304,9 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
         release.wait(30)
 
     async def append(*kinds, within=None):
+        events = [Event(kind, {"b": Blob("x" * 600)}) for kind in kinds]
         try:
-            await log.append(*(Event(kind, {"b": Blob("x" * 600)}) for kind in kinds), within=within)
+            await log.append(*events, within=within)
         except ZeroDivisionError:
             failed.append(kinds)
 

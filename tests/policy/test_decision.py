@@ -230,6 +230,9 @@ def test_a_check_that_asks_adds_its_verdict_and_its_rule_and_changes_nothing_els
     assert held.rules == (*without.rules, "ask:check:c:r")
     for name in ("granted", "missing", "asked", "needed", "final", "floor", "counted", "suspended"):
         assert getattr(held, name) == getattr(without, name), name
+    denied = decide(request(needs, tool), rules, [CheckResult("deny", "check:c:r")])
+    assert held.each_time
+    assert denied.each_time == without.each_time == (tool.risk == "unsafe")
 
 
 def test_a_user_ask_is_lifted_by_a_persons_grant_only():
