@@ -101,6 +101,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if not redactor.active:",
     ): "a shortcut: a redactor without a secret returns each text as it is",
     (
+        "clawhive_core/capabilities/segments.py",
+        "guard deleted",
+        "if p == q:",
+    ): "a shortcut: two equal patterns pass every comparison below it",
+    (
         "clawhive_core/capabilities/escapes.py",
         "guard deleted",
         'if b"%" not in raw:',

@@ -1,5 +1,6 @@
 import sqlite3
 import threading
+from functools import partial
 
 import anyio
 import pytest
@@ -287,6 +288,39 @@ def test_a_raising_projection_undoes_its_append(open_log):
         log.append_now(Event("good", {}), Event("bad", {}))
     assert log.append_now(Event("good", {})) == [1]
     assert log.read("SELECT * FROM counters") == []
+    assert_chain(log)
+
+
+async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its_commit(open_log):
+    def fail(connection, stored):
+        raise ZeroDivisionError
+
+    log = open_log((), {"bad": (fail,)})
+    entered, release, heard, failed = threading.Event(), threading.Event(), [], []
+    log.listen(lambda events: heard.extend((each.seq, each.event.kind) for each in events))
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    async def append(*kinds, within=None):
+        events = [Event(kind, {"b": Blob("x" * 600)}) for kind in kinds]
+        try:
+            await log.append(*events, within=within)
+        except ZeroDivisionError:
+            failed.append(kinds)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(append, "gate", within=hold))
+        await anyio.to_thread.run_sync(entered.wait, 30)
+        for kinds in (("before",), ("first", "bad"), ("after", "last")):
+            group.start_soon(append, *kinds)
+            await anyio.lowlevel.checkpoint()
+        release.set()
+    await log.flush()
+    assert failed == [("first", "bad")]
+    assert heard == [(1, "gate"), (2, "before"), (3, "after"), (4, "last")]
+    assert [(each.seq, each.event.kind) for each in log.events()] == heard
     assert_chain(log)
 
 

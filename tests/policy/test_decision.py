@@ -41,6 +41,7 @@ GRANTS = st.lists(
         st.sampled_from([*PATTERNS, "fs.read:/w/.env"]),
         st.sampled_from(["starter", "user", "config", "skill", "approval"]),
         st.sampled_from(["allow", "ask"]),
+        uses=st.none() | st.just(3),
     ),
     max_size=6,
 )
@@ -210,6 +211,28 @@ def test_an_allowed_capability_is_recorded_with_its_grant():
     given = grant("fs.read:/w/**")
     decision = decide(request(["fs.read:/w/a"]), Rules([given]))
     assert decision.granted == (("fs.read:/w/a", given.grant_id),)
+
+
+def test_of_a_call_that_is_held_only_what_is_allowed_is_recorded_as_granted():
+    given, asking = grant("fs.read:/w/**"), grant("fs.write:/w/**", mode="ask")
+    needs = ["fs.read:/w/a", "fs.write:/w/a", "net.http:https://a.example/"]
+    decision = decide(request(needs), Rules([given, asking]))
+    assert decision.granted == (("fs.read:/w/a", given.grant_id),)
+    assert (decision.asked, decision.missing) == (("fs.write:/w/a",), (needs[2],))
+
+
+@given(CASES)
+def test_a_check_that_asks_adds_its_verdict_and_its_rule_and_changes_nothing_else(case):
+    needs, tool, grants, denies, asks, _ = case
+    rules, asking = Rules(grants, denies, asks), CheckResult("ask", "check:c:r")
+    without, held = (decide(request(needs, tool), rules, checks) for checks in ((), (asking,)))
+    assert held.verdict == strictest([without.verdict, "ask"])
+    assert held.rules == (*without.rules, "ask:check:c:r")
+    for name in ("granted", "missing", "asked", "needed", "final", "floor", "counted", "suspended"):
+        assert getattr(held, name) == getattr(without, name), name
+    denied = decide(request(needs, tool), rules, [CheckResult("deny", "check:c:r")])
+    assert held.each_time
+    assert denied.each_time == without.each_time == (tool.risk == "unsafe")
 
 
 def test_a_user_ask_is_lifted_by_a_persons_grant_only():

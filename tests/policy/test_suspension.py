@@ -86,6 +86,13 @@ def test_other_grants_count_still_and_a_persons_lifts_the_ask():
     assert (found.verdict, found.suspended) == ("allow", ())
 
 
+def test_a_call_that_is_allowed_without_it_says_nothing_of_a_suspended_grant():
+    safe, starter = replace(META, risk="safe"), grant("tool.call:**", issuer="starter")
+    found = decided(replace(safe, description="another"), bound(safe), starter)
+    assert (found.verdict, found.suspended) == ("allow", ())
+    assert found.rules == (f"allow:{starter.grant_id}",)
+
+
 def test_a_person_is_told_of_the_grant_that_they_gave():
     held = bound(parent_grant="grant_given")
     assert decided(replace(META, risk="unknown"), held).suspended == ("grant_given",)
