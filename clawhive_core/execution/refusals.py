@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,6 +66,8 @@ def not_imported(pending: PendingCall, skill_id: str) -> Refused:
 
 def subscription_required(name: str, skill_id: str, user_id: str) -> Refused:
     """The tool is for subscribers of the skill that exports it."""
+    import shlex
+
     command = shlex.join(["clawhive", "subscriptions", "add", skill_id, "--user", user_id])
     return refuse(
         "subscription_required",
@@ -145,6 +146,8 @@ def unapproved(tool: str, state: str, reason: str | None) -> Refused:
 
 
 def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any]:
+    import shlex
+
     flags = " ".join(f"--grant {shlex.quote(capability)}" for capability in capabilities)
     return {
         "action": "grant",

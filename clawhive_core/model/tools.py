@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import digest
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.per_call import per_call
 
 Level = Literal["L0", "L1", "L2"]
@@ -27,6 +27,9 @@ Effects = Mapping[str, str | tuple[str, ...]]
 template (`"fs.read:{}/**"`) says more; the key `""` is for what every call needs. A list asks for
 one capability an item, an object one a key."""
 
+TIMEOUT_MS = 30_000
+"""How long a call of a tool may take that does not say."""
+
 JsonSchema = Mapping[str, Any]
 """A JSON Schema, draft 2020-12."""
 
@@ -40,8 +43,8 @@ class ToolDef:
     parameters: JsonSchema
 
 
-@dataclass(frozen=True)
-class ToolMeta:
+@dataclass(frozen=True, slots=True)
+class ToolMeta(Remembering):
     """All that ClawHive knows of a tool before calling it."""
 
     name: str
@@ -64,7 +67,7 @@ class ToolMeta:
     side_effects: bool = False
     idempotent: bool = False
     polling: bool = False
-    timeout_ms: int = 30_000
+    timeout_ms: int = TIMEOUT_MS
     preconditions: tuple[str, ...] = ()
     """Tools that must have succeeded in this session."""
     output_trust: OutputTrust = "untrusted"

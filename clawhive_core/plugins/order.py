@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 
 from clawhive_core.errors import PluginError
 from clawhive_core.plugins.manifest import Manifest
@@ -20,6 +19,8 @@ def sort_plugins(manifests: Mapping[str, Manifest], order: Sequence[str]) -> lis
         PluginError: `plugin_order_cycle`: `after` and `before` contradict each other; the message
             prints the cycle, `data["cycle"]` lists it.
     """
+    from graphlib import CycleError, TopologicalSorter
+
     first = [plugin for plugin in dict.fromkeys(order) if plugin in manifests]
     rest = {key: value for key, value in manifests.items() if key not in first}
     sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(rest, ()))

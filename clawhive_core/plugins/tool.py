@@ -24,7 +24,7 @@ from clawhive_core.errors import PluginError
 from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import sink_problems
-from clawhive_core.model.tools import JsonSchema, Level, OutputTrust, Risk, ToolMeta
+from clawhive_core.model.tools import TIMEOUT_MS, JsonSchema, Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import (
     as_effects,
     effect_problems,
@@ -178,7 +178,7 @@ class ToolDeclaration(Remembering):
             side_effects=given.get("side_effects", risk == "unsafe"),
             idempotent=given.get("idempotent", False),
             polling=given.get("polling", False),
-            timeout_ms=given.get("timeout_ms", ToolMeta.timeout_ms),
+            timeout_ms=given.get("timeout_ms", TIMEOUT_MS),
             preconditions=tuple(given.get("preconditions", ())),
             output_trust=given.get("output_trust", "untrusted"),
             always_load=given.get("always_load", False),

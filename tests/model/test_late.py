@@ -187,6 +187,50 @@ def test_a_late_dataclass_may_inherit_from_another():
     assert [each.name for each in dataclasses.fields(Child)] == ["x", "y", "tags", "seen", "z"]
 
 
+def test_a_late_dataclass_may_inherit_from_one_that_has_no_slots():
+    @dataclasses.dataclass(frozen=True)
+    class Open:
+        x: int
+        y: int = 2
+
+    def child(decorate):
+        @decorate(frozen=True, slots=True)
+        class Child(Open):
+            """One more."""
+
+            z: list[int] = dataclasses.field(default_factory=list)
+
+        return Child
+
+    mine, original = child(dataclass), child(dataclasses.dataclass)
+    for probe in (
+        lambda cls: cls(1),
+        lambda cls: cls(1, 3, [4]),
+        lambda cls: cls(),
+        lambda cls: setattr(cls(1), "x", 2),
+        lambda cls: str(inspect.signature(cls)),
+        lambda cls: dataclasses.replace(cls(1), y=5),
+    ):
+        assert outcome(probe, mine) == outcome(probe, original)
+
+
+def test_a_late_dataclass_refuses_a_field_without_a_default_behind_one_with_one():
+    def body(decorate):
+        @decorate(slots=True)
+        class Muddled:
+            """One whose fields are in the wrong order."""
+
+            x: int = 1
+            y: int
+
+        return Muddled
+
+    with pytest.raises(TypeError, match="non-default argument 'y' follows default argument"):
+        body(dataclasses.dataclass)
+    with pytest.raises(TypeError, match="non-default argument 'y' follows default argument"):
+        body(dataclass)(1, 2)
+
+
 def test_what_is_wrong_with_a_late_dataclass_is_said_at_its_first_use():
     @dataclass(slots=True, frozen=True)
     class Mutable:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from clawhive_core.skills.finding.reading import read_skill
+from clawhive_core.skills.finding.shipped import shipped_skills
 from tests.harness import exports
 
 EXPORTS = exports("calculate")
@@ -150,3 +152,35 @@ def test_a_bad_value_is_found_at_its_place(place, old, new, line, fix):
     (finding, *_) = place.own()["one"].findings
     assert (finding.severity, finding.line) == ("error", line)
     assert fix is None or fix in str(finding.fix)
+
+
+@pytest.mark.promise("P-231")
+def test_the_code_of_a_skill_in_an_installed_wheel_is_read_and_was_checked_before(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", tmp_path)
+    folder = tmp_path / "data" / "skills" / "one"
+    folder.mkdir(parents=True)
+    (folder / "clawhive.yaml").write_text(EXPORTS)
+    (folder / "handlers.py").write_text("from skills.other import no")
+    (folder / "more.py").write_text("from skills.other import no")
+    shipped = read_skill(folder, "shipped")
+    assert (shipped.findings, shipped.skill.handlers) == ((), "from skills.other import no")
+    given = {finding.code for finding in read_skill(folder, "flag").findings}
+    assert given == {"CH0509", "CH0610"}
+    (folder / "handlers.py").write_bytes(b"\xff")
+    assert [each.code for each in read_skill(folder, "shipped").findings] == ["CH0001"]
+
+
+@pytest.mark.promise("P-231")
+def test_nothing_is_wrong_with_the_code_of_what_is_shipped():
+    for skill in shipped_skills():
+        assert read_skill(skill.folder, "flag").findings == (), skill.id
+
+
+def test_the_code_of_a_checkouts_own_skills_is_checked_at_each_start(tmp_path):
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "clawhive.yaml").write_text(EXPORTS)
+    (folder / "handlers.py").write_text("other = 1")
+    assert [each.code for each in read_skill(folder, "shipped").findings] == ["CH0509"]

@@ -23,21 +23,27 @@ _TAKEN = 2
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
+def with_handlers(skill: Skill, *, checked: bool = False) -> tuple[Skill, list[Finding]]:
     """Return a skill with the source of its handlers, and what is wrong with them.
 
     Each exported tool needs a function of its name that takes `input` and `ctx`. A skill that
     exports no tools needs none, and its `handlers.py` is not run.
+
+    Args:
+        skill: The skill.
+        checked: Whether its code was checked before; it is only read then.
     """
     if not skill.exports.tools:
-        return skill, list(lint_other_code(skill))
+        return skill, [] if checked else list(lint_other_code(skill))
     file = skill.folder / HANDLERS
     if skill.content != skill.folder or not is_file(file):
         return skill, [_no_file(skill, file)]
     try:
         raw = read_text(file, "handlers file")
-        source = raw.removeprefix(BOM)
-        tree = _parsed(source, file)
+        whole = replace(skill, handlers=raw.removeprefix(BOM))
+        if checked:
+            return whole, []
+        tree = _parsed(whole.handlers or "", file)
     except InvalidSkill as error:
         return skill, [error.finding]
     functions = dict(_bound(tree.body))
@@ -46,7 +52,6 @@ def with_handlers(skill: Skill) -> tuple[Skill, list[Finding]]:
         for tool in skill.exports.tools
         for finding in _of_tool(skill, tool, functions, file)
     ]
-    whole = replace(skill, handlers=source)
     return whole, [
         *findings,
         *odd_characters(raw, shown_path(file)),

@@ -23,6 +23,7 @@ from clawhive_core.skills.documents.document import Document, with_severity
 from clawhive_core.skills.documents.fields import Fields
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
+from clawhive_core.skills.finding.shipped import is_checked
 from clawhive_core.skills.finding.spot import Spot, skill_files
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
@@ -89,7 +90,7 @@ def read_skill(place: Path | Spot, source: str) -> ReadSkill:
         source: Which part of the search path it comes from.
     """
     read = read_contract(place, source)
-    skill, findings = with_handlers(read.skill)
+    skill, findings = with_handlers(read.skill, checked=is_checked(read.skill))
     if not read.is_valid and not skill.imports:  # it may import what its code names
         findings = [each for each in findings if each.code != "CH0615"]
     return ReadSkill(skill, (*read.findings, *findings))

@@ -72,9 +72,9 @@ class MontyEngine:
     @property
     def version(self) -> str:
         """The version of pydantic-monty."""
-        from importlib.metadata import version
+        from pydantic_monty import __version__  # the distribution's metadata says the same, slower
 
-        return version("pydantic-monty")
+        return __version__
 
     @property
     def deterministic(self) -> bool:

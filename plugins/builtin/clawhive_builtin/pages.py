@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clawhive_builtin._saved_page import SUFFIXES, SavedPage, read_page
 from clawhive_builtin.files import is_searchable
 from clawhive_builtin.stub import SEARCH
 from clawhive_core import InvokeContext, ToolError, ToolMeta, ToolResult, Workspace
+
+if TYPE_CHECKING:
+    from clawhive_builtin._saved_page import SavedPage
 
 PROVIDER_ID = "pages"
 RESULTS = 10
@@ -142,6 +144,8 @@ def _search(query: str, folder: str, ctx: InvokeContext) -> list[_Hit]:
 
 
 def _pages(workspace: Workspace, folder: str, ctx: InvokeContext) -> Iterator[SavedPage]:
+    from clawhive_builtin._saved_page import SUFFIXES, read_page
+
     read = 0
     for entry in workspace.walk(folder):
         if not entry.path.lower().endswith(SUFFIXES) or not is_searchable(entry):
