@@ -66,7 +66,8 @@ GOALS = {
     "contracts_seconds": 0.5,
 }
 PEERS = {
-    "skills-ref": (["skills-ref", "validate"], 10),
+    "skills-ref, npm": (["skills-ref", "validate"], 10),
+    "skills-ref, PyPI": (["agentskills", "validate"], 10),
     "agnix": (["agnix"], 300),
     "skillsaw": (["skillsaw", "lint"], 300),
     "skill-check": (["skill-check", "check"], 1_000),
