@@ -111,6 +111,18 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         'if b"%" not in raw:',
     ): "a shortcut: where nothing is encoded, decoding replaces, counts and refuses nothing",
     (
+        _ROWS,
+        "guard deleted",
+        'if kind == "json" and len(data) <= INLINE:',
+    ): "a shortcut: what comes below encodes the same value once more",
+    **dict.fromkeys(
+        (
+            ("clawhive_core/events/redaction.py", kind, 'if len(text) < _FEW or "" in needles:')
+            for kind in ("guard deleted", "condition negated", "`or` to `and`", "comparison turned")
+        ),
+        "a shortcut: both ways say whether a text holds one of the same needles",
+    ),
+    (
         "clawhive_core/events/writer.py",
         "guard deleted",
         "if self._usability.closing:",
