@@ -101,6 +101,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if not redactor.active:",
     ): "a shortcut: a redactor without a secret returns each text as it is",
     (
+        "clawhive_core/policy/grounding.py",
+        "comparison turned",
+        "if len(self._unread) >= _UNREAD:",
+    ): "it says how many outputs wait to be read: whoever asks has them read first",
+    (
         "clawhive_core/capabilities/segments.py",
         "guard deleted",
         "if p == q:",

@@ -198,6 +198,23 @@ def test_a_strict_sink_is_denied_what_only_a_stranger_names():
     assert verdicts(SEND, {"to": "eve@x.org"}, grounds) == ["ask:sink.to"]
 
 
+def test_beyond_the_bound_a_strict_sink_is_denied_whatever_nobody_named_and_nothing_more_is_kept(
+    monkeypatch,
+):
+    monkeypatch.setattr(grounding, "MAX_TAINT", 20)
+    grounds = Grounds("pay what 'bill.txt' says")
+    for _ in range(3):
+        grounds.learn(OPEN, {"path": "bill.txt"}, result("to bob@x.org"))
+    assert not grounds.is_full  # the same text counts once
+    assert verdicts(STRICT, {"to": "zoe@x.org"}, grounds) == ["ask:sink.to"]
+    grounds.learn(OPEN, {"path": "bill.txt"}, result(["to kim@x.org", "to eve@x.org"]))
+    assert grounds.is_full
+    for name in ("bob", "kim", "eve", "zoe"):
+        assert verdicts(STRICT, {"to": f"{name}@x.org"}, grounds) == ["deny:tainted.to"]
+    seen = [grounds.seen("recipient", f"{name}@x.org") for name in ("bob", "kim", "eve")]
+    assert [each is not None for each in seen] == [True, False, False]
+
+
 @pytest.mark.parametrize(
     "asked", [{}, {"path": "other.txt"}, {"path": "bill.txt", "of": "eve"}, {"n": 100}]
 )
