@@ -291,6 +291,25 @@ def test_a_raising_projection_undoes_its_append(open_log):
     assert_chain(log)
 
 
+async def test_posts_ring_for_the_writer_once_and_not_at_all_while_it_works(log):
+    entered, release = threading.Event(), threading.Event()
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(log.append, Event("gate", {}), within=hold))
+        await anyio.to_thread.run_sync(entered.wait, 30)
+        for number in range(20):
+            log.post(Event("a", {"n": number}))
+        rings = log._writer._bell.qsize()
+        release.set()
+    await log.flush()
+    assert rings == 0
+    assert [stored.event.kind for stored in log.events()] == ["gate", *["a"] * 20]
+
+
 async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its_commit(open_log):
     def fail(connection, stored):
         raise ZeroDivisionError
