@@ -8,6 +8,7 @@ from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, consume, expiry
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
@@ -175,6 +176,21 @@ def test_a_wider_scope_is_refused_for_a_denial_and_for_an_unsafe_tool(
         book.resolve("a1", answer, by="user:ana", scope=scope)
     assert caught.value.place == "--scope"
     assert book.find("a1").state == "pending"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "place"),
+    [("approve", "those of another call", "--edit"), ("deny", "for this call", "--scope")],
+)
+def test_the_changes_of_one_call_answer_no_other_and_no_denial(book, answer, why, place):
+    ask(book, "appr_a1")
+    ask(book, "appr_a2")
+    mine = "appr_a1" if answer == "approve" else "appr_a2"
+    changed = Edited(mine, {"path": "b"}, "e", ("fs.write:/w/b",), {}, "", "ask", ())
+    with pytest.raises(UsageError, match=why) as caught:
+        book.resolve("a2", answer, by="user:ana", edited=changed)
+    assert caught.value.place == place
+    assert [(each.state, each.edited) for each in book.list()] == [("pending", False)] * 2
 
 
 @pytest.mark.parametrize("risk", ["safe", "guarded", "unknown"])
