@@ -1,6 +1,7 @@
 """The rows of approvals: what a person's answer changes, what stays, and who is too late."""
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, consume, expiry
+from clawhive_core.policy.persistent import DEFAULT_LIFE
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {
@@ -34,7 +36,7 @@ def book(tmp_path):
     log.close()
 
 
-def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, **facts):
+def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, step_id="step_1", **facts):
     body = {
         "approval_id": approval_id,
         "digest": "d",
@@ -47,7 +49,7 @@ def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, **facts):
         "tool_call": {"input": Blob({"path": "a"})},
         **facts,
     }
-    event = Event("approval.requested", body, run_id=run_id, step_id="step_1", **IDS)
+    event = Event("approval.requested", body, run_id=run_id, step_id=step_id, **IDS)
     book.log.append_now(event)
     return book.find(approval_id)
 
@@ -204,6 +206,42 @@ def test_a_wider_scope_gives_exactly_the_capabilities_that_were_shown(book, risk
         ("agent:default", "approval", scope, scope_id)
     }
     assert rows(book, "DISTINCT scope, scope_id", "grants") == [(scope, scope_id)]
+
+
+@pytest.mark.parametrize(
+    ("scope", "life", "holds"),
+    [
+        ("task", None, None),
+        ("task", timedelta(hours=1), timedelta(hours=1)),
+        ("always", None, DEFAULT_LIFE),
+        ("always", timedelta(hours=1), timedelta(hours=1)),
+    ],
+)
+def test_a_right_for_good_ends_by_itself_and_any_other_where_a_person_says_so(
+    book, scope, life, holds
+):
+    ask(book)
+    before = datetime.now(UTC)
+    book.resolve("a1", "approve", by="user:ana", scope=scope, life=life)
+    after = datetime.now(UTC)
+    (given,) = book.standing(book.find("a1"))
+    if holds is None:
+        assert given.expires_at is None
+    else:
+        assert before + holds <= datetime.fromisoformat(given.expires_at) <= after + holds
+
+
+@pytest.mark.parametrize(
+    ("facts", "step"),
+    [({"grant_step": "run_1/collect"}, "run_1/collect"), ({"step_id": "run_1/2#3"}, "run_1/2")],
+)
+def test_a_right_for_a_step_is_for_the_step_that_asked_whichever_of_its_calls_it_was(
+    book, facts, step
+):
+    ask(book, **facts)
+    book.resolve("a1", "approve", by="user:ana", scope="step")
+    (given,) = book.standing(book.find("a1"))
+    assert (given.scope, given.scope_id) == ("step", step)
 
 
 def test_of_the_grants_of_an_answer_those_count_that_nobody_ended(book):
