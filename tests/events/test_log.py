@@ -291,7 +291,16 @@ def test_a_raising_projection_undoes_its_append(open_log):
     assert_chain(log)
 
 
-async def test_posts_ring_for_the_writer_once_and_not_at_all_while_it_works(log):
+def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch):
+    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    for number in range(3):
+        waiting = threading.Thread(target=log.append_now, args=(Event("a", {"n": number}),))
+        waiting.start()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+async def test_posts_ring_for_a_writer_that_works_no_further_time(log):
     entered, release = threading.Event(), threading.Event()
 
     def hold(_):

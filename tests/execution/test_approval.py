@@ -48,6 +48,13 @@ class AskingHouse(House):
         call = ToolCall("call_1", name, {"path": "a.txt"} if given is None else given)
         return await self.executor.invoke(call, self.asking(**fields))
 
+    async def resumed(self, **fields):
+        """Make the call again in a run that knows of its step that a person was asked."""
+        scope = self.asking(**fields)
+        run = replace(scope.run, asked=frozenset((scope.step_id,)))
+        call = ToolCall("call_1", "demo.keep", {"path": "a.txt"})
+        return await self.executor.invoke(call, replace(scope, run=run))
+
     async def parked(self, given=None, **fields):
         with pytest.raises(NeedHumanApproval) as caught:
             await self.keep(given, **fields)
@@ -187,6 +194,33 @@ async def test_a_used_approval_counts_for_another_attempt_of_the_same_call(house
     assert not isinstance(outcome, Refusal)
     assert len(house.provider.calls) == 2
     assert [each.state for each in house.book.list()] == ["consumed"]
+
+
+async def test_what_was_answered_needs_nobody_who_may_be_asked(house):
+    await house.parked()
+    house.answer()
+    assert not isinstance(await house.resumed(approve="deny"), Refusal)
+    approval = house.book.find("last")
+    again = await house.keep(approve="deny", approved=approval.approval_id, attempt=2)
+    assert not isinstance(again, Refusal)
+    assert len(house.provider.calls) == 2
+
+
+async def test_a_step_about_which_nobody_was_asked_has_no_answer(house):
+    assert code_of(await house.resumed(approve="deny"))[0] == "approval_required"
+
+
+async def test_an_answer_that_no_longer_fits_stops_nothing_that_rights_allow_without_it(house):
+    await house.parked()
+    house.answer()
+    house.root.joinpath("a.txt").write_text("changed", "utf-8")
+    house.give("fs.write:${workspace}/a.txt")
+    assert not isinstance(await house.resumed(), Refusal)
+    assert house.book.find("last").state == "drifted"
+    (start,) = [
+        each.event for each in await house.events() if each.event.kind == "invocation.start"
+    ]
+    assert start.body["approval_result"] is None
 
 
 async def test_another_attempt_that_touches_something_else_is_refused(house):
