@@ -352,6 +352,34 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
     assert_chain(log)
 
 
+def test_the_epoch_differs_once_a_table_may_have_changed(open_log, path):
+    def count(connection, _):
+        connection.execute("INSERT INTO counters VALUES ('x', 1)")
+
+    def epoch():
+        while (found := log.epoch()) is None:  # while the writer is at work
+            pass
+        return found
+
+    log = open_log((COUNTERS,), {"count": (count,)})
+    epochs = [epoch()]
+    log.append_now(Event("a", {}))
+    assert epoch() == epochs[-1]
+    for change in (
+        lambda: log.append_now(Event("count", {})),
+        lambda: log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None),
+        lambda: open_log((COUNTERS,)).append_now(Event("a", {})),
+    ):
+        change()
+        epochs.append(epoch())
+    assert len(set(epochs)) == len(epochs)
+    during = []
+    log.append_now(within=lambda _: during.append(log.epoch()))
+    assert during == [None]
+    log.close()
+    assert log.epoch() is None
+
+
 async def test_listeners_hear_each_batch_after_its_commit(log):
     heard = []
 

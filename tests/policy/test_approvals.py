@@ -264,6 +264,28 @@ def test_the_second_answer_is_refused_and_the_first_stays(book):
     assert (found.state, found.resolved_by, found.reason) == ("denied", "user:ana", "no")
 
 
+def test_calls_of_an_unsafe_tool_are_approved_one_by_one_and_denied_together(book):
+    unsafe = [ask(book, f"appr_a{number}", risk="unsafe") for number in (1, 2, 3)]
+    with pytest.raises(UsageError, match="a person approves each call") as caught:
+        book.resolve_each(unsafe, "approve", by="user:ana")
+    assert caught.value.place == "--all"
+    assert {each.state for each in book.list()} == {"pending"}
+    book.resolve_each(unsafe[:1], "approve", by="user:ana")
+    book.resolve_each(unsafe[1:], "deny", by="user:ana")
+    assert [each.state for each in book.list()] == ["approved", "denied", "denied"]
+
+
+def test_of_several_approvals_those_are_answered_that_nobody_answered_before(book):
+    both = [ask(book, name) for name in ("appr_a1", "appr_a2")]
+    book.resolve("a1", "deny", by="user:ben")
+    answered = book.resolve_each(both, "approve", by="user:ana")
+    assert [each.approval_id for each in answered] == ["appr_a2"]
+    assert [each.state for each in book.list()] == ["denied", "approved"]
+    with pytest.raises(RunError) as caught:
+        book.resolve_each(both, "approve", by="user:ana")
+    assert caught.value.code == "already_resolved"
+
+
 def test_an_answer_that_comes_too_late_gives_no_grant(book):
     ask(book, expires_at=LONG_AGO)
     with pytest.raises(RunError, match="expired already") as caught:
