@@ -16,7 +16,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy import approval_rows, ledger
-from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.policy.approvals import ApprovalBook, expiry
 from tests.harness import House, echo, grant
 
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
@@ -300,6 +300,14 @@ def pending(house, input=None, **fields):
     for name, value in fields.items():
         setattr(made, name, value)
     return made
+
+
+async def test_an_approval_that_says_nothing_of_its_tool_drifts_like_any_other(house):
+    """As those that earlier versions asked for."""
+    more = {"approval_id": "appr_old", "digest": "another", "sinks": {}, "diff": ""}
+    house.log.append_now(pending(house).asked({**more, "expires_at": expiry()}))
+    house.answer()
+    assert code_of(await house.resumed()) == ("approval_denied", "drifted")
 
 
 async def test_the_digest_is_of_tool_arguments_rights_principal_and_files(house):
