@@ -101,6 +101,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if not redactor.active:",
     ): "a shortcut: a redactor without a secret returns each text as it is",
     (
+        "clawhive_core/policy/grounding.py",
+        "comparison turned",
+        "if len(self._unread) >= _UNREAD:",
+    ): "it says how many outputs wait to be read: whoever asks has them read first",
+    (
         "clawhive_core/capabilities/segments.py",
         "guard deleted",
         "if p == q:",
@@ -110,6 +115,18 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "guard deleted",
         'if b"%" not in raw:',
     ): "a shortcut: where nothing is encoded, decoding replaces, counts and refuses nothing",
+    (
+        _ROWS,
+        "guard deleted",
+        'if kind == "json" and len(data) <= INLINE:',
+    ): "a shortcut: what comes below encodes the same value once more",
+    **dict.fromkeys(
+        (
+            ("clawhive_core/events/redaction.py", kind, 'if len(text) < _FEW or "" in needles:')
+            for kind in ("guard deleted", "condition negated", "`or` to `and`", "comparison turned")
+        ),
+        "a shortcut: both ways say whether a text holds one of the same needles",
+    ),
     (
         "clawhive_core/events/writer.py",
         "guard deleted",

@@ -138,7 +138,14 @@ def finder(patterns: Iterable[str]) -> Callable[[str], bool]:
     schema = {"not": {"anyOf": [{"pattern": each} for each in patterns]}}
     options = RegexOptions(size_limit=64 * 1024 * 1024)
     holds_none = validator_for(schema, pattern_options=options).is_valid
-    return lambda text: not holds_none(text)
+
+    def holds(text: str) -> bool:
+        try:
+            return not holds_none(text)
+        except UnicodeEncodeError:  # a lone surrogate, which is part of no pattern
+            return not holds_none(text.encode("utf-8", "replace").decode("utf-8"))
+
+    return holds
 
 
 @cache

@@ -16,6 +16,18 @@ from clawhive_core.storage.schema import RoomSchema
 COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (n INTEGER);",))
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """Let the writer not look by itself for what was posted, however slow the machine is."""
+    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+
+
+def idle(log):
+    """Return when the writer's thread has ended its turn: what woke us may still be at work."""
+    with log._writer._turn:
+        pass
+
+
 def count(connection, _):
     connection.execute("INSERT INTO counters VALUES (1)")
 
@@ -86,6 +98,7 @@ async def test_an_append_beside_another_waits_for_company(log):
     with pytest.raises(StopIteration, match="1"):
         first.send(None)
     await log.flush()
+    idle(log)
     assert await is_committed_here(log, Event("c", {}))
     assert kinds(log) == ["a", "b", "c"]
 
@@ -160,8 +173,7 @@ async def test_listeners_are_told_by_the_writer_also_of_lone_appends(log):
     assert threads
     assert threading.get_ident() not in threads
     stop()
-    with log._writer._turn:  # what woke us may still be at work
-        pass
+    idle(log)
     assert await is_committed_here(log, Event("b", {}))
 
 

@@ -291,6 +291,34 @@ def test_a_raising_projection_undoes_its_append(open_log):
     assert_chain(log)
 
 
+def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch):
+    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    for number in range(3):
+        waiting = threading.Thread(target=log.append_now, args=(Event("a", {"n": number}),))
+        waiting.start()
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+
+async def test_posts_ring_for_a_writer_that_works_no_further_time(log):
+    entered, release = threading.Event(), threading.Event()
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(log.append, Event("gate", {}), within=hold))
+        await anyio.to_thread.run_sync(entered.wait, 30)
+        for number in range(20):
+            log.post(Event("a", {"n": number}))
+        rings = log._writer._bell.qsize()
+        release.set()
+    await log.flush()
+    assert rings == 0
+    assert [stored.event.kind for stored in log.events()] == ["gate", *["a"] * 20]
+
+
 async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its_commit(open_log):
     def fail(connection, stored):
         raise ZeroDivisionError
@@ -322,6 +350,34 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
     assert heard == [(1, "gate"), (2, "before"), (3, "after"), (4, "last")]
     assert [(each.seq, each.event.kind) for each in log.events()] == heard
     assert_chain(log)
+
+
+def test_the_epoch_differs_once_a_table_may_have_changed(open_log, path):
+    def count(connection, _):
+        connection.execute("INSERT INTO counters VALUES ('x', 1)")
+
+    def epoch():
+        while (found := log.epoch()) is None:  # while the writer is at work
+            pass
+        return found
+
+    log = open_log((COUNTERS,), {"count": (count,)})
+    epochs = [epoch()]
+    log.append_now(Event("a", {}))
+    assert epoch() == epochs[-1]
+    for change in (
+        lambda: log.append_now(Event("count", {})),
+        lambda: log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None),
+        lambda: open_log((COUNTERS,)).append_now(Event("a", {})),
+    ):
+        change()
+        epochs.append(epoch())
+    assert len(set(epochs)) == len(epochs)
+    during = []
+    log.append_now(within=lambda _: during.append(log.epoch()))
+    assert during == [None]
+    log.close()
+    assert log.epoch() is None
 
 
 async def test_listeners_hear_each_batch_after_its_commit(log):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from clawhive_core.events.chain import SELECT
 from clawhive_core.events.redaction import MARK, Redactor
+from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob, Event
 
 SECRET = 'p@ss/w+rd="ü\\ 1'
@@ -165,6 +166,31 @@ def test_truth_values_and_nothing_are_no_secrets_whatever_a_secret_is_called():
 
 def test_a_trailing_newline_of_a_secret_file_does_not_matter():
     assert "hunter22" not in redactor("hunter22\n").text("it is hunter22.")
+
+
+@pytest.mark.parametrize("length", [0, 100])
+def test_a_lone_surrogate_hides_no_secret_and_stops_no_append(log, length):
+    log.redactor.add(SECRET)
+    beside = "x" * length + "\ud800"
+    assert log.redactor.text(beside) == beside
+    assert log.redactor.text(f"{beside} {SECRET}") == f"{beside} {MARK}"
+    log.append_now(
+        Event("a", {"text": f"{beside} {SECRET}", "blob": Blob([f"{beside} {SECRET}" * 20])})
+    )
+    written = everything(log)
+    assert SECRET not in written
+    assert written.count(MARK) == 1 + 20
+
+
+@pytest.mark.parametrize("times", [1, 200], ids=["short", "long"])
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_secret_is_replaced_in_what_came_encoded_too(log, times, plain):
+    log.redactor.add("hunter22")
+    value = {"output": "it is hunter22" * times}
+    log.append_now(Event("a", {"output": Blob(value, encoded=canonical(value))}, plain=plain))
+    assert "hunter22" not in everything(log)
+    (event,) = log.events()
+    assert log.load(event.event.body["output"]) == {"output": f"it is {MARK}" * times}
 
 
 def test_very_short_values_are_no_secrets():

@@ -173,6 +173,13 @@ def test_bytes_without_tokens_stay_byte_for_byte(data):
     assert Redactor(by_form=True).data(data) == data
 
 
+def test_bytes_are_looked_at_as_the_characters_that_they_spell(redactor):
+    short, long = "https://ana:\u00e9x@a.example", "https://ana:\u00e9xyz@a.example"
+    assert redactor.text(short) == short
+    assert redactor.data(short.encode()) == short.encode()
+    assert redactor.data(long.encode()) == redactor.text(long).encode() != long.encode()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,7 +16,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy import approval_rows, ledger
-from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.policy.approvals import ApprovalBook, expiry
 from tests.harness import House, echo, grant
 
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
@@ -47,6 +47,13 @@ class AskingHouse(House):
     async def keep(self, given=None, *, name="demo.keep", **fields):
         call = ToolCall("call_1", name, {"path": "a.txt"} if given is None else given)
         return await self.executor.invoke(call, self.asking(**fields))
+
+    async def resumed(self, **fields):
+        """Make the call again in a run that knows of its step that a person was asked."""
+        scope = self.asking(**fields)
+        run = replace(scope.run, asked=frozenset((scope.step_id,)))
+        call = ToolCall("call_1", "demo.keep", {"path": "a.txt"})
+        return await self.executor.invoke(call, replace(scope, run=run))
 
     async def parked(self, given=None, **fields):
         with pytest.raises(NeedHumanApproval) as caught:
@@ -189,6 +196,33 @@ async def test_a_used_approval_counts_for_another_attempt_of_the_same_call(house
     assert [each.state for each in house.book.list()] == ["consumed"]
 
 
+async def test_what_was_answered_needs_nobody_who_may_be_asked(house):
+    await house.parked()
+    house.answer()
+    assert not isinstance(await house.resumed(approve="deny"), Refusal)
+    approval = house.book.find("last")
+    again = await house.keep(approve="deny", approved=approval.approval_id, attempt=2)
+    assert not isinstance(again, Refusal)
+    assert len(house.provider.calls) == 2
+
+
+async def test_a_step_about_which_nobody_was_asked_has_no_answer(house):
+    assert code_of(await house.resumed(approve="deny"))[0] == "approval_required"
+
+
+async def test_an_answer_that_no_longer_fits_stops_nothing_that_rights_allow_without_it(house):
+    await house.parked()
+    house.answer()
+    house.root.joinpath("a.txt").write_text("changed", "utf-8")
+    house.give("fs.write:${workspace}/a.txt")
+    assert not isinstance(await house.resumed(), Refusal)
+    assert house.book.find("last").state == "drifted"
+    (start,) = [
+        each.event for each in await house.events() if each.event.kind == "invocation.start"
+    ]
+    assert start.body["approval_result"] is None
+
+
 async def test_another_attempt_that_touches_something_else_is_refused(house):
     approval = await used(house)
     outcome = await house.keep({"path": "b.txt"}, approved=approval.approval_id, attempt=2)
@@ -266,6 +300,14 @@ def pending(house, input=None, **fields):
     for name, value in fields.items():
         setattr(made, name, value)
     return made
+
+
+async def test_an_approval_that_says_nothing_of_its_tool_drifts_like_any_other(house):
+    """As those that earlier versions asked for."""
+    more = {"approval_id": "appr_old", "digest": "another", "sinks": {}, "diff": ""}
+    house.log.append_now(pending(house).asked({**more, "expires_at": expiry()}))
+    house.answer()
+    assert code_of(await house.resumed()) == ("approval_denied", "drifted")
 
 
 async def test_the_digest_is_of_tool_arguments_rights_principal_and_files(house):

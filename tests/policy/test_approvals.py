@@ -1,6 +1,7 @@
 """The rows of approvals: what a person's answer changes, what stays, and who is too late."""
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -8,7 +9,9 @@ from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, consume, expiry
+from clawhive_core.policy.persistent import DEFAULT_LIFE
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {
@@ -33,7 +36,7 @@ def book(tmp_path):
     log.close()
 
 
-def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, **facts):
+def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, step_id="step_1", **facts):
     body = {
         "approval_id": approval_id,
         "digest": "d",
@@ -46,7 +49,7 @@ def ask(book, approval_id="appr_a1", run_id="run_1", expires_at=FAR, **facts):
         "tool_call": {"input": Blob({"path": "a"})},
         **facts,
     }
-    event = Event("approval.requested", body, run_id=run_id, step_id="step_1", **IDS)
+    event = Event("approval.requested", body, run_id=run_id, step_id=step_id, **IDS)
     book.log.append_now(event)
     return book.find(approval_id)
 
@@ -177,6 +180,21 @@ def test_a_wider_scope_is_refused_for_a_denial_and_for_an_unsafe_tool(
     assert book.find("a1").state == "pending"
 
 
+@pytest.mark.parametrize(
+    ("answer", "why", "place"),
+    [("approve", "those of another call", "--edit"), ("deny", "for this call", "--scope")],
+)
+def test_the_changes_of_one_call_answer_no_other_and_no_denial(book, answer, why, place):
+    ask(book, "appr_a1")
+    ask(book, "appr_a2")
+    mine = "appr_a1" if answer == "approve" else "appr_a2"
+    changed = Edited(mine, {"path": "b"}, "e", ("fs.write:/w/b",), {}, "", "ask", ())
+    with pytest.raises(UsageError, match=why) as caught:
+        book.resolve("a2", answer, by="user:ana", edited=changed)
+    assert caught.value.place == place
+    assert [(each.state, each.edited) for each in book.list()] == [("pending", False)] * 2
+
+
 @pytest.mark.parametrize("risk", ["safe", "guarded", "unknown"])
 @pytest.mark.parametrize(("scope", "scope_id"), [("task", "task_1"), ("session", "conv_1")])
 def test_a_wider_scope_gives_exactly_the_capabilities_that_were_shown(book, risk, scope, scope_id):
@@ -188,6 +206,42 @@ def test_a_wider_scope_gives_exactly_the_capabilities_that_were_shown(book, risk
         ("agent:default", "approval", scope, scope_id)
     }
     assert rows(book, "DISTINCT scope, scope_id", "grants") == [(scope, scope_id)]
+
+
+@pytest.mark.parametrize(
+    ("scope", "life", "holds"),
+    [
+        ("task", None, None),
+        ("task", timedelta(hours=1), timedelta(hours=1)),
+        ("always", None, DEFAULT_LIFE),
+        ("always", timedelta(hours=1), timedelta(hours=1)),
+    ],
+)
+def test_a_right_for_good_ends_by_itself_and_any_other_where_a_person_says_so(
+    book, scope, life, holds
+):
+    ask(book)
+    before = datetime.now(UTC)
+    book.resolve("a1", "approve", by="user:ana", scope=scope, life=life)
+    after = datetime.now(UTC)
+    (given,) = book.standing(book.find("a1"))
+    if holds is None:
+        assert given.expires_at is None
+    else:
+        assert before + holds <= datetime.fromisoformat(given.expires_at) <= after + holds
+
+
+@pytest.mark.parametrize(
+    ("facts", "step"),
+    [({"grant_step": "run_1/collect"}, "run_1/collect"), ({"step_id": "run_1/2#3"}, "run_1/2")],
+)
+def test_a_right_for_a_step_is_for_the_step_that_asked_whichever_of_its_calls_it_was(
+    book, facts, step
+):
+    ask(book, **facts)
+    book.resolve("a1", "approve", by="user:ana", scope="step")
+    (given,) = book.standing(book.find("a1"))
+    assert (given.scope, given.scope_id) == ("step", step)
 
 
 def test_of_the_grants_of_an_answer_those_count_that_nobody_ended(book):
@@ -208,6 +262,28 @@ def test_the_second_answer_is_refused_and_the_first_stays(book):
         assert caught.value.place == "appr_a1"
     found = book.find("a1")
     assert (found.state, found.resolved_by, found.reason) == ("denied", "user:ana", "no")
+
+
+def test_calls_of_an_unsafe_tool_are_approved_one_by_one_and_denied_together(book):
+    unsafe = [ask(book, f"appr_a{number}", risk="unsafe") for number in (1, 2, 3)]
+    with pytest.raises(UsageError, match="a person approves each call") as caught:
+        book.resolve_each(unsafe, "approve", by="user:ana")
+    assert caught.value.place == "--all"
+    assert {each.state for each in book.list()} == {"pending"}
+    book.resolve_each(unsafe[:1], "approve", by="user:ana")
+    book.resolve_each(unsafe[1:], "deny", by="user:ana")
+    assert [each.state for each in book.list()] == ["approved", "denied", "denied"]
+
+
+def test_of_several_approvals_those_are_answered_that_nobody_answered_before(book):
+    both = [ask(book, name) for name in ("appr_a1", "appr_a2")]
+    book.resolve("a1", "deny", by="user:ben")
+    answered = book.resolve_each(both, "approve", by="user:ana")
+    assert [each.approval_id for each in answered] == ["appr_a2"]
+    assert [each.state for each in book.list()] == ["denied", "approved"]
+    with pytest.raises(RunError) as caught:
+        book.resolve_each(both, "approve", by="user:ana")
+    assert caught.value.code == "already_resolved"
 
 
 def test_an_answer_that_comes_too_late_gives_no_grant(book):

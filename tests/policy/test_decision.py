@@ -221,6 +221,14 @@ def test_of_a_call_that_is_held_only_what_is_allowed_is_recorded_as_granted():
     assert (decision.asked, decision.missing) == (("fs.write:/w/a",), (needs[2],))
 
 
+@pytest.mark.parametrize("risk", ["safe", "guarded"])
+def test_of_the_grants_of_a_call_those_with_a_number_of_uses_are_counted(risk):
+    counted, other = grant("fs.read:/w/**", uses=3), grant("fs.write:/w/**")
+    needs = ["fs.read:/w/a", "fs.read:/w/b", "fs.write:/w/a"]
+    decision = decide(request(needs, tool_meta(risk=risk)), Rules([counted, other]))
+    assert (decision.verdict, decision.counted) == ("allow", (counted.grant_id,))
+
+
 @given(CASES)
 def test_a_check_that_asks_adds_its_verdict_and_its_rule_and_changes_nothing_else(case):
     needs, tool, grants, denies, asks, _ = case

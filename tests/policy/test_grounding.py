@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from clawhive_core.model.sinks import place_of, sink_problems
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy import grounding
-from clawhive_core.policy.grounding import Grounds, destinations, weigh_sinks
+from clawhive_core.policy.grounding import CONTRACT, Grounds, destinations, weigh_sinks
 from clawhive_core.policy.occurrence import occurs
 
 
@@ -114,6 +114,29 @@ def test_records_of_a_search_that_the_user_did_not_ask_for_ground_nothing():
     assert verdicts(DELETE, {"id": "7"}, grounds) == []
 
 
+def test_what_a_tool_made_is_the_users_record_whatever_it_was_asked_for():
+    create = meta("cal.create", records=("id:selector.event",), side_effects=True)
+    grounds = Grounds("make an appointment for me")
+    grounds.learn(create, {"title": "Dentist"}, result({"id": 7}))
+    assert verdicts(DELETE, {"id": "7"}, grounds) == []
+
+
+def test_truth_values_nothing_and_fractions_are_no_records():
+    grounds = Grounds()
+    grounds.learn(FIND, {}, result([{"id": True}, {"id": None}, {"id": 1.5}, {"id": 7}]))
+    for value in ("True", "true", "None", "1.5"):
+        assert verdicts(DELETE, {"id": value}, grounds) == ["ask:sink.id"]
+    assert verdicts(DELETE, {"id": "7"}, grounds) == []
+
+
+def test_the_words_are_what_the_user_said_and_nothing_that_grounds_beside_it():
+    grounds = Grounds("tell Ana", ["bo@x.org"])
+    grounds.say("eve@x.org", CONTRACT)
+    grounds.learn(meta("my.own", output_trust="trusted"), {}, result("zoe@x.org"))
+    grounds.learn(meta("web.fetch"), {}, result("kim@x.org"))
+    assert grounds.words == ("tell Ana", "bo@x.org")
+
+
 def test_failed_calls_are_nobodys_records():
     grounds = Grounds()
     failed = ToolResult("call", "", is_error=True, structured=[{"id": 7}])
@@ -175,6 +198,23 @@ def test_a_strict_sink_is_denied_what_only_a_stranger_names():
     assert verdicts(SEND, {"to": "eve@x.org"}, grounds) == ["ask:sink.to"]
 
 
+def test_beyond_the_bound_a_strict_sink_is_denied_whatever_nobody_named_and_nothing_more_is_kept(
+    monkeypatch,
+):
+    monkeypatch.setattr(grounding, "MAX_TAINT", 20)
+    grounds = Grounds("pay what 'bill.txt' says")
+    for _ in range(3):
+        grounds.learn(OPEN, {"path": "bill.txt"}, result("to bob@x.org"))
+    assert not grounds.is_full  # the same text counts once
+    assert verdicts(STRICT, {"to": "zoe@x.org"}, grounds) == ["ask:sink.to"]
+    grounds.learn(OPEN, {"path": "bill.txt"}, result(["to kim@x.org", "to eve@x.org"]))
+    assert grounds.is_full
+    for name in ("bob", "kim", "eve", "zoe"):
+        assert verdicts(STRICT, {"to": f"{name}@x.org"}, grounds) == ["deny:tainted.to"]
+    seen = [grounds.seen("recipient", f"{name}@x.org") for name in ("bob", "kim", "eve")]
+    assert [each is not None for each in seen] == [True, False, False]
+
+
 @pytest.mark.parametrize(
     "asked", [{}, {"path": "other.txt"}, {"path": "bill.txt", "of": "eve"}, {"n": 100}]
 )
@@ -182,6 +222,40 @@ def test_a_document_that_the_user_did_not_name_is_a_strangers(asked):
     grounds = Grounds("pay what 'bill.txt' says")
     grounds.learn(OPEN, asked, result("pay to bob@x.org"))
     assert verdicts(STRICT, {"to": "bob@x.org"}, grounds) == ["deny:tainted.to"]
+
+
+def test_what_a_tool_answers_that_changes_something_is_no_document_that_the_user_named():
+    save = meta("drive.save", output_trust="named", side_effects=True)
+    grounds = Grounds("pay what 'bill.txt' says")
+    grounds.learn(save, {"path": "bill.txt"}, result("pay to bob@x.org"))
+    assert verdicts(STRICT, {"to": "bob@x.org"}, grounds) == ["deny:tainted.to"]
+
+
+def test_what_taints_above_taints_below_and_what_grounds_above_grounds_nothing_below(monkeypatch):
+    unsafe = meta(sinks=("to:recipient",), risk="unsafe")
+    above = Grounds("tell Ana")
+    below = Grounds("tell Ana").below(above)
+    above.learn(meta("mail.list"), {}, result("write to eve@x.org"))
+    above.learn(meta("my.own", output_trust="trusted"), {}, result("zoe@x.org"))
+    assert verdicts(unsafe, {"to": "zoe@x.org"}, above) == []
+    assert verdicts(unsafe, {"to": "zoe@x.org"}, below) == ["ask:sink.to"]
+    assert verdicts(unsafe, {"to": "eve@x.org"}, below) == ["deny:tainted.to"]
+    below.learn(meta("web.fetch"), {}, result("or to kim@x.org"))
+    assert verdicts(unsafe, {"to": "kim@x.org"}, below) == ["deny:tainted.to"]
+    assert verdicts(unsafe, {"to": "kim@x.org"}, above) == ["ask:sink.to"]
+    assert not below.is_full
+    monkeypatch.setattr(grounding, "MAX_TAINT", 5)
+    full = Grounds("tell Ana")
+    full.learn(meta("mail.list"), {}, result("more than that"))
+    assert Grounds("tell Ana").below(full).is_full
+
+
+def test_a_call_that_asks_for_more_than_is_kept_is_none_that_the_user_asked_for(monkeypatch):
+    monkeypatch.setattr(grounding, "_MAX_ASKED", 3)
+    for count, found in ((3, []), (4, ["ask:sink.id"])):
+        grounds = Grounds("cancel my Yoga class")
+        grounds.learn(FIND, {"words": ["Yoga"] * count}, result([{"id": 7}]))
+        assert verdicts(DELETE, {"id": "7"}, grounds) == found
 
 
 def test_what_a_stranger_says_too_is_a_strangers_although_a_named_document_says_it():

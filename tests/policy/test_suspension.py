@@ -177,6 +177,13 @@ def test_only_a_right_to_call_one_tool_names_it(capability, name):
     assert named_tool(parse(capability).text) == name
 
 
+def test_nothing_is_suspended_by_a_tool_that_is_gone_nor_where_none_was_named():
+    assert suspension(bound().tool, lambda _: None) == ""
+    assert suspension(None, lambda _: META) == ""
+    assert suspension(bound().tool, lambda _: META) == ""
+    assert suspension(bound().tool, lambda _: replace(META, risk="unknown")) != ""
+
+
 def test_what_a_task_took_over_says_by_hashes_that_its_tool_changed():
     (task,) = derived([bound()], "task_1", str(DEFAULT_AGENT))
     assert '"contract":{}' in task.tool
