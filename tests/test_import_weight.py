@@ -125,3 +125,18 @@ def test_help_finds_plugins_without_what_describes_them(tmp_path):
 )
 def test_a_plugin_author_pays_for_nothing_heavy(module, tmp_path):
     assert loaded_by(f"import {module}", tmp_path) == []
+
+
+BARE_HIVE = """
+import asyncio
+from clawhive_core.testing import memory_hive
+async def main():
+    async with memory_hive() as hive:
+        assert hive.skill_set.find("research").state == "invalid"
+asyncio.run(main())
+"""
+
+
+def test_a_hive_without_plugins_guesses_at_no_name_in_a_shipped_skill(tmp_path):
+    """Nobody who starts it wrote that contract; the guess cost three megabytes."""
+    assert {"rapidfuzz", "importlib.metadata"}.isdisjoint(loaded_by(BARE_HIVE, tmp_path))

@@ -95,11 +95,11 @@ class Checkpoints:
         """
         try:
             fields = self._unsigned(seq, hash, run_id)
-            checkpoint = Checkpoint(**fields, signature=self.keys.sign(canonical(fields)))
-            append_line(self.path, canonical(asdict(checkpoint)))
+            fields["signature"] = self.keys.sign(canonical(fields))
+            append_line(self.path, canonical(fields))
         except OSError as error:
             raise _unusable(error, self.path) from error
-        return checkpoint
+        return Checkpoint(**fields)
 
     def read(self) -> CheckpointFile:
         """Return all checkpoints in order; a line that a crash cut off is reported, not fatal.

@@ -10,7 +10,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -236,7 +236,7 @@ class Keys:
                 fix="pip install 'clawhive[audit]'",
                 data={"cause": "cryptography"},
             ) from None
-        return Ed25519PrivateKey.from_private_bytes(key)
+        return _opened(Ed25519PrivateKey, key)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -247,9 +247,12 @@ def append_line(path: Path, line: bytes) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    file = os.open(path, flags, 0o600)
+    try:
+        file = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(path, flags, 0o600)
     try:
         size = os.fstat(file).st_size
         torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
@@ -275,6 +278,13 @@ def _has_cryptography() -> bool:
     return find_spec("cryptography") is not None
 
 
+@lru_cache(maxsize=4)
+def _opened(kind: type[Ed25519PrivateKey], key: bytes) -> Ed25519PrivateKey:
+    """Return the key of these bytes: a process signs with one, at the end of each of its runs."""
+    return kind.from_private_bytes(key)
+
+
+@lru_cache(maxsize=4)
 def _public(private: Ed25519PrivateKey) -> bytes:
     return private.public_key().public_bytes_raw()
 

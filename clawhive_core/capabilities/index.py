@@ -39,7 +39,9 @@ class _Node(dict[str, "_Node"]):
         if segment == ANY:
             self.is_wild, self.any = True, _made(self.any, self.depth + 1)
             return self.any
-        return self.setdefault(segment, _Node(self.depth + 1))
+        if (node := self.get(segment)) is None:
+            node = self[segment] = _Node(self.depth + 1)
+        return node
 
     def closed(self) -> _Node:
         """Return the node behind the end of a dimension, made where it is missing."""

@@ -22,6 +22,8 @@ VARIABLES: Final = ("workspace", "run", "home")
 
 _variable = pattern(r"\$\{([^}/]*)\}(?=/|\Z)")
 _ordinary = pattern(r"/[A-Za-z0-9._@:+=,~/-]{1,1023}")
+_LONG: Final = 1024
+"""A path that is shorter has too few characters for too many segments, one more included."""
 
 
 def read_path(reading: Reading, base: Segments | None = None) -> Segments:
@@ -37,6 +39,12 @@ def read_path(reading: Reading, base: Segments | None = None) -> Segments:
     """
     if reading.resource == REST and not reading.literal:
         return EVERYTHING
+    if base is None and is_absolute(reading.verb.name):
+        path, rest = reading.resource, ()
+        if path.endswith("/**") and not reading.literal:
+            path, rest = path[:-3], EVERYTHING
+        if is_canonical(path) and len(path) < _LONG:
+            return (*path[1:].split("/"), *rest)
     lead, rest = _split_lead(reading, base is not None)
     items = [item for item in rest.split("/") if item not in {"", "."}]
     reading.check_wildcards(items, "/", lead)

@@ -182,10 +182,10 @@ class EventLog:
             LogWriteFailed: Posted events were lost.
         """
         atexit.unregister(self.close)
-        try:
-            self._writer.close()
-        finally:
-            self._readers.close()
+        # The last connection to a database moves its write-ahead log into the file, which a
+        # read-only one cannot: the log would grow with each process, and be read at each opening.
+        self._readers.close()
+        self._writer.close()
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, on a read-only connection of the calling thread.

@@ -111,9 +111,15 @@ class _Unmade:
         if not options.get("frozen") and self.options.get("frozen"):
             # A frozen base wants its own kind; its fields are those of any class that inherits.
             options = {**options, "frozen": any(map(dataclasses.is_dataclass, bases))}
-        members = {**self.members, "__doc__": "What nobody sees, so that none is made."}
-        written = type(self.final)(self.final.__name__, bases, members)
-        return dict(vars(cast("type", dataclasses.dataclass(**options)(written))))
+        types = cast("dict[str, Any]", self.members["__annotations__"])
+        # An annotation that is a text is searched for ClassVar and InitVar, twice a field.
+        plain: dict[str, Any] = dict.fromkeys(types, object)
+        unseen = {"__annotations__": plain, "__doc__": "What nobody sees, so that none is made."}
+        written = type(self.final)(self.final.__name__, bases, {**self.members, **unseen})
+        made = dict(vars(cast("type", dataclasses.dataclass(**options)(written))))
+        for name, kind in types.items():
+            made["__dataclass_fields__"][name].type = kind
+        return made
 
 
 class _Late:

@@ -82,18 +82,24 @@ class GrantBook:
         return read_persistent(self._user_dir).problem
 
     def counting(
-        self, conversation_id: str, principal: Principal, now: datetime
+        self, conversation_id: str | None, principal: Principal, now: datetime
     ) -> list[CapabilityGrant]:
         """Return the session's and the persistent grants that this principal has now.
 
         What the local user granted to the default agent the local user has too.
+
+        Args:
+            conversation_id: The session; None for a new one, which nobody can have given any.
+            principal: Who has them.
+            now: The present, in UTC.
 
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
         self._require_founded()
         found = [entry.grant for entry in read_persistent(self._user_dir).entries]
-        found += self._in_log("session", conversation_id)
+        if conversation_id is not None:
+            found += self._in_log("session", conversation_id)
         return [each for each in found if _is_for(each, principal) and is_live(each, now)]
 
     def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:

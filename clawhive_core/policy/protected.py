@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from clawhive_core.capabilities import Capability
+from clawhive_core.model.patterns import pattern
 
 Protection = Literal["own", "sensitive"]
 """`own`: it is ClawHive's or git's. `sensitive`: its name, or that of a folder above it, usually
@@ -24,7 +25,7 @@ GIT = (".git/hooks", ".git/config")
 def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
     """Return what finds one of the names, `*` standing for anything, as whole segments."""
     parts = "|".join(re.escape(name).replace(r"\*", r"[^\x00]*") for name in names)
-    return re.compile(rf"\x00(?:{parts.replace('/', chr(0))})\x00")
+    return pattern(rf"\x00(?:{parts.replace('/', chr(0))})\x00")
 
 
 _own = _any_of((*OWN, *GIT))

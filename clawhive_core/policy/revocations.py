@@ -47,15 +47,18 @@ class Revocations:
             return
         mark = (self._log.read(_LAST)[0][0], version)
         if self._seen.get(rules) != mark:
-            if gone := self._gone(rules):
+            if gone := self._gone(rules, revoked=mark[0] is not None):
                 rules.revoke(gone)
             self._seen[rules] = mark
         if epoch is not None:  # what was read is at least as new
             self._epochs[rules] = (epoch, version)
 
-    def _gone(self, rules: Rules) -> set[str]:
+    def _gone(self, rules: Rules, *, revoked: bool) -> set[str]:
+        """Return what of the rules counts no more; `revoked` tells whether this log ended any."""
         held = rules.every
-        ended = self._ids("ended_at IS NOT NULL", (each.grant_id for each in held))
+        ended: set[str] = set()
+        if revoked:
+            ended = self._ids("ended_at IS NOT NULL", (each.grant_id for each in held))
         parents = {each.parent_grant for each in held if each.parent_grant is not None}
         if not parents:
             return ended

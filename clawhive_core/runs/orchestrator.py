@@ -162,13 +162,19 @@ class Orchestrator:
         run_id = request.scope.run_id
         event = self._event(request, "run.status", {"reason": "it was resumed"}, "running")
         await self.journal.append(event, within=take_up(run_id, Owner.me()))
-        return await self.go_on(request)
+        return await self.go_on(request, self.used_below(run_id))
 
-    async def go_on(self, request: RunRequest) -> RunResult:
-        """Execute a run that was started or taken up, and record how it ended or why it stops."""
+    async def go_on(self, request: RunRequest, used: Usage | None = None) -> RunResult:
+        """Execute a run that was started or taken up, and record how it ended or why it stops.
+
+        Args:
+            request: The run.
+            used: What the runs that it started used before.
+        """
         run_id = request.scope.run_id
         account = self.models.allot(run_id, request.budget, request.parent_run_id)
-        account.draw(self.used_below(run_id))
+        if used is not None:
+            account.draw(used)
         try:
             result = await self._execute(request)
         except NeedHumanApproval:

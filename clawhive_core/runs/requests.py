@@ -202,7 +202,7 @@ class RequestMaker:
         artifacts = run_folder(self.config, options.out, run_id)
         session = options.session or new_id("conv")
         target = Target(task.task_id, str(principal), self._variables(artifacts))
-        given = derived(self._counting(session, principal), task.task_id, str(principal))
+        given = derived(self._counting(options.session, principal), task.task_id, str(principal))
         declared = replace(skill or Declared(), variables=target.variables)
         given += target.grants(declared.of_task(), "skill")
         grants = self._grants(target, options, declared.permissions, given)
@@ -293,8 +293,8 @@ class RequestMaker:
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
 
-    def _counting(self, session: str, principal: Principal) -> list[CapabilityGrant]:
-        """Return the grants that a person gave the session, or for good, and that hold now."""
+    def _counting(self, session: str | None, principal: Principal) -> list[CapabilityGrant]:
+        """Return the grants that a person gave a session, or for good, and that hold now."""
         return self._book().counting(session, principal, datetime.now(UTC))
 
     def _surroundings(self, options: RunOptions) -> dict[str, Any]:

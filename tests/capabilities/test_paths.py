@@ -192,6 +192,9 @@ def test_case_and_unicode_form_of_a_name_are_kept():
 
 def test_a_path_of_absurd_depth_or_width_is_refused():
     assert parse("fs.read:" + "/a" * 512).is_concrete
+    assert parse("fs.read:" + "/a" * 511 + "/**").parts[0][-1] == "**"
+    with pytest.raises(CapabilityError, match="more than 512 segments"):
+        parse("fs.read:" + "/a" * 512 + "/**")
     for text in ("fs.read:" + "/a" * 513, "fs.read:/" + "a" * 4097):
         with pytest.raises(CapabilityError, match="more than 512 segments") as caught:
             parse(text)

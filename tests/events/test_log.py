@@ -593,3 +593,46 @@ def test_a_log_that_cannot_be_opened_leaves_no_thread(path):
     with pytest.raises(StorageError):
         EventLog.open(path)
     assert threading.active_count() == before
+
+
+@pytest.mark.promise("P-232")
+def test_whoever_closes_a_log_last_leaves_one_file_that_holds_all_of_it(tmp_path):
+    path = tmp_path / "hive.db"
+    for number in (1, 2, 3):
+        log = EventLog.open(path)
+        assert log.append_now(Event("a", {})) == [number]
+        assert len(list(log.events())) == number
+        log.close()
+        assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
+
+
+@pytest.mark.promise("P-232")
+def test_a_log_that_is_closed_while_another_one_is_open_takes_nothing_from_it(tmp_path):
+    path = tmp_path / "hive.db"
+    first, second = EventLog.open(path), EventLog.open(path)
+    first.append_now(Event("a", {}))
+    first.close()
+    assert [stored.event.kind for stored in second.events()] == ["a"]
+    second.append_now(Event("b", {}))
+    second.close()
+    assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
+
+
+@pytest.mark.promise("P-232")
+def test_a_log_whose_thread_still_reads_is_left_as_one_file(tmp_path):
+    log = EventLog.open(tmp_path / "hive.db")
+    log.append_now(Event("a", {}))
+    read, closed = threading.Event(), threading.Event()
+
+    def reads():
+        assert len(list(log.events())) == 1
+        read.set()
+        assert closed.wait(10)
+
+    thread = threading.Thread(target=reads)
+    thread.start()
+    assert read.wait(10)
+    log.close()
+    assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
+    closed.set()
+    thread.join()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from clawhive_core.capabilities import below, path_capability
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
+
+_VERBS = ("fs.read", "fs.write", "fs.delete", "fs.exec")
 
 
 def run_folder(config: Config, out: Path | None, run_id: str) -> str:
@@ -35,6 +37,11 @@ def run_folder(config: Config, out: Path | None, run_id: str) -> str:
 def reserved(config: Config) -> list[str]:
     """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
     folders = (config.user_dir, config.root / config.get("sandbox.workspace"))
-    held = [below(path_capability("fs.read", os.path.realpath(each))) for each in folders]
-    verbs = ("fs.read", "fs.write", "fs.delete", "fs.exec")
-    return [replace(each, verb=verb).text for each in held for verb in verbs]
+    held = [_everything_below(os.path.realpath(each)) for each in folders]
+    return [f"{verb}:{each}" for each in held for verb in _VERBS]
+
+
+@lru_cache(maxsize=64)
+def _everything_below(folder: str) -> str:
+    """Return the resource of a folder with all that lies in it, as a pattern writes it."""
+    return below(path_capability("fs.read", folder)).text.partition(":")[2]

@@ -232,10 +232,12 @@ async def beat(
         )
 
     beaten = time.monotonic()
-    while not log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
+    while True:
+        await anyio.sleep(min(seconds, POLL_SECONDS))
+        if log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
+            return
         with suppress(ClawHiveError):
             look()
-        await anyio.sleep(min(seconds, POLL_SECONDS))
         if time.monotonic() - beaten >= seconds:
             await log.append(within=renew)
             beaten = time.monotonic()
@@ -318,10 +320,12 @@ def cancel(log: EventLog, run_id: str) -> bool:
 
 def cancel_below(log: EventLog, run_id: str) -> None:
     """Cancel the runs that a run started and that have not ended, once it has ended itself."""
+    if not (children := children_of(log, run_id)):
+        return
     rows = log.read("SELECT status FROM runs WHERE run_id = ?", (run_id,))
     if not rows or rows[0][0] not in ENDED:
         return
-    for child in children_of(log, run_id):
+    for child in children:
         if child.status not in ENDED:
             with suppress(RunError):  # it ended meanwhile
                 cancel(log, child.run_id)

@@ -9,6 +9,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.likely import meant
 from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,9 @@ def missing_tools(
             continue
         message = f"`{skill.id}` requires the tool `{name}`, which nothing here offers"
         there = sorted(known.names | exported)
-        fix = meant(skill, name, there, "install what offers it: clawhive plugins")
+        fix = "install what offers it: clawhive plugins"
+        if skill.source != SHIPPED:  # nobody here wrote that contract, so nobody misspelt the name
+            fix = meant(skill, name, there, fix)
         if known.complete:
             yield place.finding("CH0611", "error", message, fix)
         else:
