@@ -16,9 +16,10 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.characters import BOM, odd_characters
-from clawhive_core.skills.document import Document, read_text, with_severity
+from clawhive_core.skills.characters import BOM, is_ordinary, odd_characters
+from clawhive_core.skills.document import Document, decoded, read_bytes, with_severity
 from clawhive_core.skills.place import InvalidSkill, Place, is_file
+from clawhive_core.skills.plain import plain_mapping
 
 TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"
@@ -34,10 +35,18 @@ class SkillText:
 
     file: Path
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    body: str = ""
+    text: str = field(default="", repr=False)
+    """The body, and what stands before it."""
+    begin: int = 0
+    """Where the body begins in it."""
     document: Document | None = None
     """The frontmatter with its places; None where it cannot be read."""
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def body(self) -> str:
+        """What follows the frontmatter; most who read a SKILL.md have no need of it."""
+        return self.text[self.begin :]
 
     def place(self, *keys: str) -> Place:
         """Return where a value of the frontmatter stands, the file's start where there is none."""
@@ -50,9 +59,13 @@ class SkillText:
 @dataclass(frozen=True, slots=True)
 class _Parts:
     front: str
-    body: str
-    first_line: int
+    text: str
+    begin: int
+    """Where the body begins in the text."""
+    first_line: int = 1
     """How many lines stand before the frontmatter."""
+    is_plain: bool = False
+    """Whether LF is all that ends a line."""
 
 
 def text_file(folder: Path) -> Path | None:
@@ -64,38 +77,45 @@ def text_file(folder: Path) -> Path | None:
 def read_skill_text(file: Path) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
     try:
-        raw = read_text(file, "text")
+        data = read_bytes(file, "text")
+        raw = decoded(data, file, "text")
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding,))
-    shown = shown_path(file)
-    odd = (*_other_name(file), *odd_characters(raw, shown))
+    shown, ordinary = shown_path(file), is_ordinary(data)
+    odd = () if ordinary else odd_characters(raw, shown)
+    odd = (*_other_name(file), *odd)
     try:
-        parts = _split_plain(raw) or _split(raw.removeprefix(BOM), Place(shown))
+        parts = _split_plain(raw) if ordinary else None
+        parts = parts or _split(raw.removeprefix(BOM), Place(shown))
     except InvalidSkill as error:
         return SkillText(file, findings=(error.finding, *odd))
     try:
         document, repaired = _parse(parts, shown)
     except InvalidSkill as error:
-        return SkillText(file, body=parts.body, findings=(error.finding, *odd))
+        found = (error.finding, *odd)
+        return SkillText(file, text=parts.text, begin=parts.begin, findings=found)
     found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
     value = document.value
     if not isinstance(value, dict):
         message = "the frontmatter must be a mapping"
         found.append(document.place(()).finding("CH0228", "error", message))
-        return SkillText(file, body=parts.body, findings=tuple(found))
+        return SkillText(file, text=parts.text, begin=parts.begin, findings=tuple(found))
     values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
-    return SkillText(file, values, parts.body, document, tuple(found))
+    return SkillText(file, values, parts.text, parts.begin, document, tuple(found))
 
 
 def _split_plain(text: str) -> _Parts | None:
-    """Return what `_split` does for a text like most are; None for every other."""
-    if not text.startswith("---\n") or "\x0c" in text:
+    """Return what `_split` does for a text whose fences are its first line and one of its own.
+
+    Args:
+        text: An ordinary one, see `is_ordinary`.
+    """
+    if not text.startswith("---\n"):
         return None
-    end = text.find("\n---\n", 3)
-    front = text[4 : end + 1]
-    if end < 0 or "---" in front or len(front.splitlines()) != front.count("\n"):
+    end = text.find("\n---", 3)
+    if end < 0 or text[end + 4 : end + 5] != "\n":
         return None
-    return _Parts(front, text[end + 5 :], 1)
+    return _Parts(text[4 : end + 1], text, end + 5, is_plain=True)
 
 
 def _other_name(file: Path) -> Iterator[Finding]:
@@ -121,12 +141,14 @@ def _split(text: str, place: Place) -> _Parts:
         fix = "write a line `---` after its last key"
         raise InvalidSkill(there.finding("CH0222", "error", message, fix))
     glue = "" if lines[start].endswith(("\n", "\r")) else "\n"
-    return _Parts(glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :]), start + 1)
+    front, body = glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :])
+    return _Parts(front, body, 0, start + 1)
 
 
 def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
+    known = plain_mapping(parts.front) if parts.is_plain else None
     try:
-        return _document(parts.front, parts, file), []
+        return _document(parts.front, parts, file, known), []
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
@@ -146,8 +168,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     ]
 
 
-def _document(front: str, parts: _Parts, file: str) -> Document:
-    return Document(front, file, first_line=parts.first_line, what="frontmatter")
+def _document(front: str, parts: _Parts, file: str, value: Any = None) -> Document:
+    return Document(front, file, first_line=parts.first_line, what="frontmatter", value=value)
 
 
 def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:

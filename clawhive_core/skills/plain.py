@@ -1,0 +1,193 @@
+"""Reading a frontmatter of plain lines, as nearly all are, without the parser in C.
+
+A deliberate exception from leaving YAML to PyYAML: composing its nodes was a third of a check of
+many skills, and they are only asked for where something is found. What is not as simple as can be
+is left to PyYAML: comments, anchors, escapes, numbers, double keys, values that go on in the next
+line. Tests hold every answer against PyYAML's own.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.composing import is_text
+
+MAX_LENGTH = 20_000
+"""How many characters are tried."""
+_MAX_BRACKETS = 30
+_MAX_INDENT = 8
+
+_KEY = pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_SIGNS = frozenset("-?:,[]{}#&*!|>%@`")
+"""What no plain scalar begins with here; `-`, `?` and `:` may in YAML."""
+_LIST = "- "
+_WORDS = {"true": True, "false": False}
+_BLOCKS = {"|": ("\n", "\n"), "|-": ("\n", ""), ">": (" ", "\n"), ">-": (" ", "")}
+"""What lies between the lines of a block scalar, and what ends it."""
+_ITEM = pattern(r"[A-Za-z][A-Za-z0-9_./ -]*")
+
+
+class _NotPlain(Exception):
+    """The parser in C must read it."""
+
+
+def plain_mapping(text: str) -> dict[str, Any] | None:
+    """Return the mapping that a text is, as `compose` does; None where it may be anything else."""
+    lines = text.split("\n")
+    if len(text) > MAX_LENGTH or lines.pop() or not lines:
+        return None
+    try:
+        return _Lines(lines).mapping(0)
+    except (_NotPlain, ValueError, RecursionError):
+        return None
+
+
+class _Lines:
+    """The lines of a text while they are read.
+
+    Raises:
+        _NotPlain: From all methods.
+        ValueError: A value in brackets is no JSON.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._at = 0
+
+    def mapping(self, indent: int) -> dict[str, Any]:
+        """Return the mapping whose keys stand in a column, and go behind it."""
+        lines, made = self._lines, dict[str, Any]()
+        while self._at < len(lines):
+            line = lines[self._at]
+            entry = line.lstrip(" ")
+            if len(line) - len(entry) != indent:
+                if len(line) - len(entry) > indent or not indent:
+                    raise _NotPlain
+                break
+            self._at += 1
+            key, colon, value = entry.partition(": ")
+            if not colon:
+                key = key[:-1] if key[-1:] == ":" else ""
+            if key in made or not _is_key(key) or not line.isprintable():
+                raise _NotPlain
+            value = value.strip(" ")
+            if not value:
+                made[key] = self._below(indent)
+            elif value in _BLOCKS:
+                made[key] = self._block(indent, *_BLOCKS[value])
+            else:
+                made[key] = _scalar(value)
+        return made
+
+    def _below(self, indent: int) -> Any:
+        """Return the list or the mapping below a key that stands in a column."""
+        line = self._lines[self._at] if self._at < len(self._lines) else ""
+        entry = line.lstrip(" ")
+        inner = len(line) - len(entry)
+        if inner > _MAX_INDENT:
+            raise _NotPlain
+        if entry.startswith(_LIST) and inner >= indent:
+            return self._list(line[:inner] + _LIST)
+        if inner <= indent:
+            raise _NotPlain
+        return self.mapping(inner)
+
+    def _list(self, begin: str) -> list[Any]:
+        made: list[Any] = []
+        while self._at < len(self._lines) and self._lines[self._at].startswith(begin):
+            line = self._lines[self._at]
+            self._at += 1
+            value = line[len(begin) :].strip(" ")
+            if not value or not line.isprintable():
+                raise _NotPlain
+            made.append(_scalar(value))
+        return made
+
+    def _block(self, indent: int, between: str, end: str) -> str:
+        """Return a block scalar below a key, whose lines all begin in one column."""
+        rest = self._lines[self._at :]
+        inner = len(rest[0]) - len(rest[0].lstrip(" ")) if rest else 0
+        begin, found = " " * inner, list[str]()
+        for line in rest:
+            if not line.startswith(begin):
+                break
+            if line[inner : inner + 1] in {"", " "} or not line.isprintable():
+                raise _NotPlain
+            found.append(line[inner:])
+        self._at += len(found)
+        if inner <= indent:
+            raise _NotPlain
+        return between.join(found) + end
+
+
+@lru_cache(1024)
+def _is_key(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None and is_text(key)
+
+
+def _scalar(value: str) -> Any:
+    """Return what stands behind a key or a dash."""
+    first = value[0]
+    if first == '"':
+        inner = value[1:-1]
+        if len(value) == 1 or value[-1] != '"' or '"' in inner or "\\" in inner:
+            raise _NotPlain
+        return inner
+    if first == "'":
+        inner = value[1:-1]
+        if len(value) == 1 or value[-1] != "'" or "'" in inner.replace("''", ""):
+            raise _NotPlain
+        return inner.replace("''", "'")
+    if first in _SIGNS:
+        return _in_brackets(value)
+    if ": " in value or " #" in value or value[-1] == ":":
+        raise _NotPlain
+    return value if is_text(value) else _word(value)
+
+
+def _word(value: str) -> Any:
+    if value not in _WORDS:
+        raise _NotPlain
+    return _WORDS[value]
+
+
+def _in_brackets(value: str) -> Any:
+    """Return a list or mapping that is JSON, which YAML reads alike but for what is left out."""
+    brackets = value.count("{") + value.count("[")
+    if value[0] not in "{[" or "\\" in value or brackets > _MAX_BRACKETS:
+        raise _NotPlain
+    items = [each.strip(" ") for each in value[1:-1].split(",")]
+    if value[0] + value[-1] == "[]" and all(_ITEM.fullmatch(each) for each in items):
+        return [each if is_text(each) else _word(each) for each in items]
+    return _json().decode(value)
+
+
+def _json() -> json.JSONDecoder:
+    if not _DECODERS:
+        _DECODERS.append(
+            json.JSONDecoder(
+                object_pairs_hook=_entries, parse_float=_refused, parse_constant=_refused
+            )
+        )
+    return _DECODERS[0]
+
+
+_DECODERS: list[json.JSONDecoder] = []
+
+
+def _entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs) or any(len(key) > _MAX_KEY for key in made):
+        raise _NotPlain
+    return made
+
+
+_MAX_KEY = 250
+
+
+def _refused(_: str) -> Any:
+    """Refuse a number that is no integer, which YAML may read as a text."""
+    raise _NotPlain
