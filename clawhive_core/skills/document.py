@@ -215,7 +215,7 @@ class Document:
             self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
 
 
-def read_text(path: Path, what: str) -> str:
+def read_text(path: Path | str, what: str) -> str:
     """Return the text of a file, with its byte order mark.
 
     Raises:
@@ -224,7 +224,7 @@ def read_text(path: Path, what: str) -> str:
     return decoded(read_bytes(path, what), path, what)
 
 
-def read_bytes(path: Path, what: str) -> bytes:
+def read_bytes(path: Path | str, what: str) -> bytes:
     """Return the bytes of a file.
 
     Raises:
@@ -249,7 +249,7 @@ def _no_link(file: str) -> bytes | None:
         return None
 
 
-def _looked_at(path: Path, what: str) -> bytes:
+def _looked_at(path: Path | str, what: str) -> bytes:
     """Return the bytes of a file, or of what a link leads to that may be followed."""
     file = os.fspath(path)
     if os.path.islink(file) and not _stays(path):  # noqa: PTH114 - a Path costs more than the call
@@ -261,7 +261,7 @@ def _looked_at(path: Path, what: str) -> bytes:
         raise _refused(path, "CH0002", f"the {what} cannot be read: {error.strerror}") from None
 
 
-def decoded(data: bytes, path: Path, what: str) -> str:
+def decoded(data: bytes, path: Path | str, what: str) -> str:
     """Return the text that the bytes of a file are.
 
     Raises:
@@ -277,7 +277,7 @@ def decoded(data: bytes, path: Path, what: str) -> str:
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
 
 
-def _refused(path: Path, code: str, message: str, fix: str | None = None) -> InvalidSkill:
+def _refused(path: Path | str, code: str, message: str, fix: str | None = None) -> InvalidSkill:
     return InvalidSkill(Place(shown_path(path)).finding(code, "error", message, fix))
 
 
@@ -297,9 +297,9 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def _stays(link: Path) -> bool:
+def _stays(link: Path | str) -> bool:
     """Whether a link leads to a file below the folder that the skill's folder stands in."""
-    root = os.path.realpath(link.parent.parent)
+    root = os.path.realpath(Path(link).parent.parent)
     return os.path.realpath(link).startswith(os.path.join(root, ""))  # noqa: PTH118 - of texts
 
 

@@ -225,11 +225,11 @@ class FoundSkills:
         skill = replace(read.skill, trusted=True) if trusted else read.skill
         if skill.id in self._winners:
             return self._shadowed(read, skill, spot)
-        show = f"clawhive skills show {skill.id}"
         if skill.id in self._off:
             reason = f"switched off {self._off[skill.id]}"
             step = f"clawhive skills enable {skill.id}"
             return Entry(skill, "disabled", reason, read.findings, step)
+        show = f"clawhive skills show {skill.id}"
         if not read.is_valid:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
         lacking = [] if skill.manifest is None else missing(skill.requires, self._env)

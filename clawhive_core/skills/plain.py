@@ -2,8 +2,8 @@
 
 A deliberate exception from leaving YAML to PyYAML: composing its nodes was a third of a check of
 many skills, and they are only asked for where something is found. What is not as simple as can be
-is left to PyYAML: comments, anchors, escapes, numbers, double keys, values that go on in the next
-line. Tests hold every answer against PyYAML's own.
+is left to PyYAML: comments, anchors, escapes, odd numbers, double keys, values that go on in the
+next line. Tests hold every answer against PyYAML's own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _LIST = "- "
 _WORDS = {"true": True, "false": False}
 _BLOCKS = {"|": ("\n", "\n"), "|-": ("\n", ""), ">": (" ", "\n"), ">-": (" ", "")}
 """What lies between the lines of a block scalar, and what ends it."""
+_GAPS = frozenset({"", " "})
+_NUMBER = pattern(r"(?:0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?")
+_ENTRY = pattern(r"[A-Za-z_][A-Za-z0-9_-]*:(?: |$)")
 _ITEM = pattern(r"[A-Za-z][A-Za-z0-9_./ -]*")
 
 
@@ -37,7 +40,7 @@ class _NotPlain(Exception):
 def plain_mapping(text: str) -> dict[str, Any] | None:
     """Return the mapping that a text is, as `compose` does; None where it may be anything else."""
     lines = text.split("\n")
-    if len(text) > MAX_LENGTH or lines.pop() or not lines:
+    if len(text) > MAX_LENGTH or lines.pop() or not lines or not "".join(lines).isprintable():
         return None
     try:
         return _Lines(lines).mapping(0)
@@ -64,14 +67,14 @@ class _Lines:
             line = lines[self._at]
             entry = line.lstrip(" ")
             if len(line) - len(entry) != indent:
-                if len(line) - len(entry) > indent or not indent:
+                if len(line) - len(entry) > indent:
                     raise _NotPlain
                 break
             self._at += 1
             key, colon, value = entry.partition(": ")
             if not colon:
                 key = key[:-1] if key[-1:] == ":" else ""
-            if key in made or not _is_key(key) or not line.isprintable():
+            if key in made or not _is_key(key):
                 raise _NotPlain
             value = value.strip(" ")
             if not value:
@@ -98,27 +101,35 @@ class _Lines:
     def _list(self, begin: str) -> list[Any]:
         made: list[Any] = []
         while self._at < len(self._lines) and self._lines[self._at].startswith(begin):
-            line = self._lines[self._at]
-            self._at += 1
-            value = line[len(begin) :].strip(" ")
-            if not value or not line.isprintable():
+            value = self._lines[self._at][len(begin) :].strip(" ")
+            if _ENTRY.match(value):
+                made.append(self._item(begin))
+                continue
+            if not value:
                 raise _NotPlain
+            self._at += 1
             made.append(_scalar(value))
         return made
 
+    def _item(self, begin: str) -> dict[str, Any]:
+        """Return a mapping whose first key stands behind a dash."""
+        line = self._lines[self._at]
+        self._lines[self._at] = " " * len(begin) + line[len(begin) :]
+        return self.mapping(len(begin))
+
     def _block(self, indent: int, between: str, end: str) -> str:
-        """Return a block scalar below a key, whose lines all begin in one column."""
+        """Return a block scalar below a key; its lines begin in one column, where it is folded."""
         rest = self._lines[self._at :]
         inner = len(rest[0]) - len(rest[0].lstrip(" ")) if rest else 0
         begin, found = " " * inner, list[str]()
         for line in rest:
-            if not line.startswith(begin):
+            if line and not line.startswith(begin):
                 break
-            if line[inner : inner + 1] in {"", " "} or not line.isprintable():
+            if line[inner : inner + 1] in _GAPS and between == " ":
                 raise _NotPlain
             found.append(line[inner:])
         self._at += len(found)
-        if inner <= indent:
+        if inner <= indent or not found[0] or not found[-1].strip(" "):
             raise _NotPlain
         return between.join(found) + end
 
@@ -149,6 +160,10 @@ def _scalar(value: str) -> Any:
 
 
 def _word(value: str) -> Any:
+    """Return what is no text: a truth value, or a number as JSON has them."""
+    number = _NUMBER.fullmatch(value)
+    if number is not None:
+        return float(value) if number[1] else int(value)
     if value not in _WORDS:
         raise _NotPlain
     return _WORDS[value]
@@ -156,8 +171,9 @@ def _word(value: str) -> Any:
 
 def _in_brackets(value: str) -> Any:
     """Return a list or mapping that is JSON, which YAML reads alike but for what is left out."""
-    brackets = value.count("{") + value.count("[")
-    if value[0] not in "{[" or "\\" in value or brackets > _MAX_BRACKETS:
+    if value[0] not in "{[" or "\\" in value:
+        raise _NotPlain
+    if value.count("{") + value.count("[") > _MAX_BRACKETS:
         raise _NotPlain
     items = [each.strip(" ") for each in value[1:-1].split(",")]
     if value[0] + value[-1] == "[]" and all(_ITEM.fullmatch(each) for each in items):

@@ -10,6 +10,7 @@ from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.place import is_file, is_folder
 from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE
 
+_THERE = os.F_OK
 FILES = (TEXT_FILE, *MANIFESTS, OTHER_NAME)
 
 
@@ -32,4 +33,7 @@ class Spot:
 
 def skill_files(folder: str) -> tuple[str, ...]:
     """Return which of `FILES` a folder holds; with none of them it is no skill."""
-    return tuple([name for name in FILES if is_file(f"{folder}{os.sep}{name}")])
+    begin = folder + os.sep
+    return tuple(
+        [name for name in FILES if os.access(begin + name, _THERE) and is_file(begin + name)]
+    )

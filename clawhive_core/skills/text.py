@@ -7,6 +7,7 @@ finding, because half of all broken files are broken in just that way.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -25,6 +26,7 @@ TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"
 """How some call it, which the reference validators read too."""
 
+_WHAT = "frontmatter"
 _FENCE = "---"
 _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
 
@@ -33,7 +35,7 @@ _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
 class SkillText:
     """A SKILL.md: its frontmatter, its body, what is wrong with it."""
 
-    file: Path
+    path: str
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text: str = field(default="", repr=False)
     """The body, and what stands before it."""
@@ -44,6 +46,11 @@ class SkillText:
     findings: tuple[Finding, ...] = ()
 
     @property
+    def file(self) -> Path:
+        """The SKILL.md."""
+        return Path(self.path)
+
+    @property
     def body(self) -> str:
         """What follows the frontmatter; most who read a SKILL.md have no need of it."""
         return self.text[self.begin :]
@@ -52,20 +59,16 @@ class SkillText:
         """Return where a value of the frontmatter stands, the file's start where there is none."""
         known = self.document is not None
         return (
-            self.document.place(keys) if self.document and known else Place(shown_path(self.file))
+            self.document.place(keys) if self.document and known else Place(shown_path(self.path))
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
     front: str
-    text: str
-    begin: int
-    """Where the body begins in the text."""
-    first_line: int = 1
+    body: str
+    first_line: int
     """How many lines stand before the frontmatter."""
-    is_plain: bool = False
-    """Whether LF is all that ends a line."""
 
 
 def text_file(folder: Path) -> Path | None:
@@ -74,55 +77,73 @@ def text_file(folder: Path) -> Path | None:
     return next((file for file in names if is_file(file)), None)
 
 
-def read_skill_text(file: Path) -> SkillText:
+def read_skill_text(file: Path | str) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
+    path = os.fspath(file)
     try:
-        data = read_bytes(file, "text")
-        raw = decoded(data, file, "text")
+        data = read_bytes(path, "text")
+        raw = decoded(data, path, "text")
     except InvalidSkill as error:
-        return SkillText(file, findings=(error.finding,))
-    shown, ordinary = shown_path(file), is_ordinary(data)
-    odd = () if ordinary else odd_characters(raw, shown)
-    odd = (*_other_name(file), *odd)
-    try:
-        parts = _split_plain(raw) if ordinary else None
-        parts = parts or _split(raw.removeprefix(BOM), Place(shown))
-    except InvalidSkill as error:
-        return SkillText(file, findings=(error.finding, *odd))
-    try:
-        document, repaired = _parse(parts, shown)
-    except InvalidSkill as error:
-        found = (error.finding, *odd)
-        return SkillText(file, text=parts.text, begin=parts.begin, findings=found)
-    found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
-    value = document.value
-    if not isinstance(value, dict):
-        message = "the frontmatter must be a mapping"
-        found.append(document.place(()).finding("CH0228", "error", message))
-        return SkillText(file, text=parts.text, begin=parts.begin, findings=tuple(found))
-    values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
-    return SkillText(file, values, parts.text, parts.begin, document, tuple(found))
+        return SkillText(path, findings=(error.finding,))
+    shown, ordinary = shown_path(path), is_ordinary(data)
+    odd = [*_other_name(path)] if path.endswith(OTHER_NAME) else []
+    if not ordinary:
+        odd += odd_characters(raw, shown)
+    end = _second_fence(raw) if ordinary else -1
+    front = raw[4 : end + 1]
+    values = None if end < 0 else plain_mapping(front)
+    if values is not None:
+        document = Document(front, shown, first_line=1, what=_WHAT, value=values)
+        return SkillText(path, values, raw, end + 5, document, tuple(odd))
+    parts = None if end < 0 else _Parts(front, raw[end + 5 :], 1)
+    return _parsed(path, raw, parts, odd)
 
 
-def _split_plain(text: str) -> _Parts | None:
-    """Return what `_split` does for a text whose fences are its first line and one of its own.
+def _second_fence(text: str) -> int:
+    """Return where the line before the second fence ends; -1 unless the first line is a fence.
 
     Args:
         text: An ordinary one, see `is_ordinary`.
     """
     if not text.startswith("---\n"):
-        return None
+        return -1
     end = text.find("\n---", 3)
-    if end < 0 or text[end + 4 : end + 5] != "\n":
-        return None
-    return _Parts(text[4 : end + 1], text, end + 5, is_plain=True)
+    return end if text[end + 4 : end + 5] == "\n" else -1
 
 
-def _other_name(file: Path) -> Iterator[Finding]:
-    if file.name == OTHER_NAME:
+def _parsed(path: str, text: str, parts: _Parts | None, odd: list[Finding]) -> SkillText:
+    """Return what a text says whose frontmatter is not plain.
+
+    Args:
+        path: Its file.
+        text: The text, with its byte order mark.
+        parts: Its parts, where they are known.
+        odd: What else is wrong with it.
+    """
+    shown = shown_path(path)
+    try:
+        parts = parts or _split(text.removeprefix(BOM), Place(shown))
+    except InvalidSkill as error:
+        return SkillText(path, findings=(error.finding, *odd))
+    try:
+        document, repaired = _parse(parts, shown)
+    except InvalidSkill as error:
+        return SkillText(path, text=parts.body, findings=(error.finding, *odd))
+    found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
+    value = document.value
+    if not isinstance(value, dict):
+        message = "the frontmatter must be a mapping"
+        found.append(document.place(()).finding("CH0228", "error", message))
+        return SkillText(path, text=parts.body, findings=tuple(found))
+    values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
+    return SkillText(path, values, parts.body, 0, document, tuple(found))
+
+
+def _other_name(path: str) -> Iterator[Finding]:
+    if os.path.basename(path) == OTHER_NAME:  # noqa: PTH119 - of a text
         message = f"most tools see no skill here: they look for `{TEXT_FILE}`"
         fix = f"rename it to {TEXT_FILE}"
-        yield Place(shown_path(file)).finding("CH0008", "warning", message, fix)
+        yield Place(shown_path(path)).finding("CH0008", "warning", message, fix)
 
 
 def _split(text: str, place: Place) -> _Parts:
@@ -141,14 +162,12 @@ def _split(text: str, place: Place) -> _Parts:
         fix = "write a line `---` after its last key"
         raise InvalidSkill(there.finding("CH0222", "error", message, fix))
     glue = "" if lines[start].endswith(("\n", "\r")) else "\n"
-    front, body = glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :])
-    return _Parts(front, body, 0, start + 1)
+    return _Parts(glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :]), start + 1)
 
 
 def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
-    known = plain_mapping(parts.front) if parts.is_plain else None
     try:
-        return _document(parts.front, parts, file, known), []
+        return _document(parts.front, parts, file), []
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
@@ -168,8 +187,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     ]
 
 
-def _document(front: str, parts: _Parts, file: str, value: Any = None) -> Document:
-    return Document(front, file, first_line=parts.first_line, what="frontmatter", value=value)
+def _document(front: str, parts: _Parts, file: str) -> Document:
+    return Document(front, file, first_line=parts.first_line, what=_WHAT)
 
 
 def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:

@@ -33,6 +33,9 @@ PLAIN = [
     ("a:\n- b\n- 'c'\nd: e\n", {"a": ["b", "c"], "d": "e"}),
     ("a: |\n  # one\n  two: x\nb: c\n", {"a": "# one\ntwo: x\n", "b": "c"}),
     ("a: >-\n  one\n  two\n", {"a": "one two"}),
+    ("a: |\n  one\n\n    two\n", {"a": "one\n\n  two\n"}),
+    ("a:\n  - b: c\n    d: 1.50\n  - e\n", {"a": [{"b": "c", "d": 1.5}, "e"]}),
+    ("a: 10\nb: 0.5\n", {"a": 10, "b": 0.5}),
     ("a: Grüße — 日本 🎉\n", {"a": "Grüße — 日本 🎉"}),
 ]
 
@@ -43,13 +46,32 @@ def test_a_frontmatter_of_plain_lines_is_read_without_the_parser(text, value):
 
 
 LEFT = (
-    *("", "\n", "a: b", "a: 1\n", "a: 1.5\n", "a: ~\n", "a:\n", "a: yes\n", "a: 0x1f\n"),
+    *(
+        "",
+        "\n",
+        "a: b",
+        "a: 1_0\n",
+        "a: 010\n",
+        "a: 1.0e+3\n",
+        "a: -1\n",
+        "a: ~\n",
+        "a:\n",
+        "a: yes\n",
+        "a: 0x1f\n",
+    ),
     *("yes: a\n", "1: a\n", "a: b\na: c\n", "a: b: c\n", "a: b #c\n", "a: b:\n", "a: b\n  c\n"),
     *("a: &b c\n", "a: *b\n", "a: !x b\n", "a: @b\n", "a: - b\n", "a: ? b\n", "a:\tb\n", "a: <<\n"),
     *('a: "b\\n"\n', 'a: "b" c\n', "a: 'b' 'c'\n", "a: 'b\n", 'a: "\n', "a: =\n", "a : b\n"),
     *("- a\n", "a: b\n- c\n", "a:\n - b\n  - c\n", "a:\n  b: c\n d: e\n", " a: b\n", "a: b\n\n"),
     *('a: {"b": 1e5}\n', 'a: {"b": 1, "b": 2}\n', "a: {b: c}\n", 'a: {"b": 1} c\n', "a: []]\n"),
-    *("a: |\n", "a: |\nb: c\n", "a: |\n  b\n\n  c\n", "a: >\n  b\n   c\n", "a: |2\n   b\n"),
+    *(
+        "a: |\n",
+        "a: |\nb: c\n",
+        "a: |\n  b\n\n",
+        "a: >\n  b\n\n  c\n",
+        "a: >\n  b\n   c\n",
+        "a: |2\n   b\n",
+    ),
     *("a: b\u2028c\n", "a: b\x85c\n", "a: b\ufeffc\n", "a: b\x07c\n", "---\na: b\n", "...\n"),
 )
 
