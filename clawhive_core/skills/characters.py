@@ -56,8 +56,8 @@ def is_ordinary(data: bytes) -> bool:
 
     What nearly no text holds is looked for in what is left of it without the usual characters.
     """
-    rest = data.translate(None, _ORDINARY)
-    return not rest or _ODD.search(rest.decode()) is None
+    rest = data.translate(None, _ORDINARY).decode()
+    return not rest or rest.isprintable() or _ODD.search(rest) is None
 
 
 def _line_ends(text: str, file: str) -> Finding:

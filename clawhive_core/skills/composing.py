@@ -45,7 +45,7 @@ def compose(text: str) -> tuple[Any, Any, bool]:
 def is_text(value: str) -> bool:
     """Whether a scalar without quotes, which is not empty, is a text and no number or word."""
     rules = _rules(value[0])
-    return not rules or not any(rule.match(value) for _, rule in rules)
+    return not rules or " " in value or not any(rule.match(value) for _, rule in rules)
 
 
 @lru_cache(256)

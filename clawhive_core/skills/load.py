@@ -164,12 +164,14 @@ class FoundSkills:
 
     def _real(self, spot: Spot) -> str:
         """Return the real path; that of the folder around it is looked up once."""
-        around, name = os.path.split(spot.path)
-        if spot.is_link or not name:
+        around, _, name = spot.path.rpartition(os.sep)
+        if spot.is_link or not name or not around:
             return os.path.realpath(spot.path)
-        if around not in self._real_folders:
-            self._real_folders[around] = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
-        return self._real_folders[around] + name
+        real = self._real_folders.get(around)
+        if real is None:
+            real = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
+            self._real_folders[around] = real
+        return real + name
 
     def result(self, tools: KnownTools | None, kept: KeptChecks | None = None) -> SkillSet:
         """Hold the skills against each other, the lock and tools; return the set, findings sorted.

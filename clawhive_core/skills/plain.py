@@ -21,16 +21,17 @@ _MAX_BRACKETS = 30
 _MAX_INDENT = 8
 
 _KEY = pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
-_SIGNS = frozenset("-?:,[]{}#&*!|>%@`")
+_SPECIAL = frozenset("\"'-?:,[]{}#&*!|>%@`")
 """What no plain scalar begins with here; `-`, `?` and `:` may in YAML."""
 _LIST = "- "
 _WORDS = {"true": True, "false": False}
 _BLOCKS = {"|": ("\n", "\n"), "|-": ("\n", ""), ">": (" ", "\n"), ">-": (" ", "")}
 """What lies between the lines of a block scalar, and what ends it."""
+_FOLDS = frozenset("|>")
 _GAPS = frozenset({"", " "})
 _NUMBER = pattern(r"(?:0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?")
 _ENTRY = pattern(r"[A-Za-z_][A-Za-z0-9_-]*:(?: |$)")
-_ITEM = pattern(r"[A-Za-z][A-Za-z0-9_./ -]*")
+_ITEMS = pattern(r"\[ *[A-Za-z][A-Za-z0-9_./ -]*(?:, *[A-Za-z][A-Za-z0-9_./ -]*)*\]")
 
 
 class _NotPlain(Exception):
@@ -62,14 +63,18 @@ class _Lines:
 
     def mapping(self, indent: int) -> dict[str, Any]:
         """Return the mapping whose keys stand in a column, and go behind it."""
-        lines, made = self._lines, dict[str, Any]()
-        while self._at < len(lines):
-            line = lines[self._at]
-            entry = line.lstrip(" ")
-            if len(line) - len(entry) != indent:
-                if len(line) - len(entry) > indent:
+        made: dict[str, Any] = {}
+        lines, count = self._lines, len(self._lines)
+        while self._at < count:
+            entry = lines[self._at]
+            if indent:
+                column = len(entry)
+                entry = entry.lstrip(" ")
+                column -= len(entry)
+                if column < indent:
+                    break
+                if column > indent:
                     raise _NotPlain
-                break
             self._at += 1
             key, colon, value = entry.partition(": ")
             if not colon:
@@ -79,8 +84,8 @@ class _Lines:
             value = value.strip(" ")
             if not value:
                 made[key] = self._below(indent)
-            elif value in _BLOCKS:
-                made[key] = self._block(indent, *_BLOCKS[value])
+            elif value[0] in _FOLDS:
+                made[key] = self._block(indent, value)
             else:
                 made[key] = _scalar(value)
         return made
@@ -117,8 +122,11 @@ class _Lines:
         self._lines[self._at] = " " * len(begin) + line[len(begin) :]
         return self.mapping(len(begin))
 
-    def _block(self, indent: int, between: str, end: str) -> str:
+    def _block(self, indent: int, sign: str) -> str:
         """Return a block scalar below a key; its lines begin in one column, where it is folded."""
+        if sign not in _BLOCKS:
+            raise _NotPlain
+        between, end = _BLOCKS[sign]
         rest = self._lines[self._at :]
         inner = len(rest[0]) - len(rest[0].lstrip(" ")) if rest else 0
         begin, found = " " * inner, list[str]()
@@ -142,6 +150,10 @@ def _is_key(key: str) -> bool:
 def _scalar(value: str) -> Any:
     """Return what stands behind a key or a dash."""
     first = value[0]
+    if first not in _SPECIAL:
+        if ": " in value or " #" in value or value[-1] == ":":
+            raise _NotPlain
+        return value if is_text(value) else _word(value)
     if first == '"':
         inner = value[1:-1]
         if len(value) == 1 or value[-1] != '"' or '"' in inner or "\\" in inner:
@@ -152,11 +164,7 @@ def _scalar(value: str) -> Any:
         if len(value) == 1 or value[-1] != "'" or "'" in inner.replace("''", ""):
             raise _NotPlain
         return inner.replace("''", "'")
-    if first in _SIGNS:
-        return _in_brackets(value)
-    if ": " in value or " #" in value or value[-1] == ":":
-        raise _NotPlain
-    return value if is_text(value) else _word(value)
+    return _in_brackets(value)
 
 
 def _word(value: str) -> Any:
@@ -175,8 +183,8 @@ def _in_brackets(value: str) -> Any:
         raise _NotPlain
     if value.count("{") + value.count("[") > _MAX_BRACKETS:
         raise _NotPlain
-    items = [each.strip(" ") for each in value[1:-1].split(",")]
-    if value[0] + value[-1] == "[]" and all(_ITEM.fullmatch(each) for each in items):
+    if value[0] == "[" and _ITEMS.fullmatch(value):
+        items = [each.strip(" ") for each in value[1:-1].split(",")]
         return [each if is_text(each) else _word(each) for each in items]
     return _json().decode(value)
 

@@ -10,8 +10,9 @@ from clawhive_core.skills.manifest import MANIFESTS
 from clawhive_core.skills.place import is_file, is_folder
 from clawhive_core.skills.text import OTHER_NAME, TEXT_FILE
 
-_THERE = os.F_OK
-FILES = (TEXT_FILE, *MANIFESTS, OTHER_NAME)
+_OTHERS = (*MANIFESTS, OTHER_NAME)
+"""What hardly any has; to ask whether something is there is cheaper than to be told that not."""
+FILES = (TEXT_FILE, *_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,5 @@ class Spot:
 def skill_files(folder: str) -> tuple[str, ...]:
     """Return which of `FILES` a folder holds; with none of them it is no skill."""
     begin = folder + os.sep
-    return tuple(
-        [name for name in FILES if os.access(begin + name, _THERE) and is_file(begin + name)]
-    )
+    rest = [name for name in _OTHERS if os.access(begin + name, os.F_OK) and is_file(begin + name)]
+    return (TEXT_FILE, *rest) if is_file(begin + TEXT_FILE) else tuple(rest)
