@@ -51,13 +51,21 @@ _ODD = pattern(
 )
 
 
+_HARMLESS = ("\u200d", "\xa0", "\u3000")
+"""What many a text has of what Python calls not printable: a joiner, and two spaces."""
+
+
 def is_ordinary(data: bytes) -> bool:
     """Whether a text in UTF-8 holds nothing odd, and LF is all that ends a line of it.
 
     What nearly no text holds is looked for in what is left of it without the usual characters.
     """
     rest = data.translate(None, _ORDINARY).decode()
-    return not rest or rest.isprintable() or _ODD.search(rest) is None
+    if rest.isprintable():
+        return True
+    for each in _HARMLESS:
+        rest = rest.replace(each, "")
+    return rest.isprintable() or _ODD.search(rest) is None
 
 
 def _line_ends(text: str, file: str) -> Finding:

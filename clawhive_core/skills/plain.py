@@ -31,7 +31,10 @@ _FOLDS = frozenset("|>")
 _GAPS = frozenset({"", " "})
 _NUMBER = pattern(r"(?:0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?")
 _ENTRY = pattern(r"[A-Za-z_][A-Za-z0-9_-]*:(?: |$)")
-_ITEMS = pattern(r"\[ *[A-Za-z][A-Za-z0-9_./ -]*(?:, *[A-Za-z][A-Za-z0-9_./ -]*)*\]")
+_ITEM = r" *(?:[A-Za-z][A-Za-z0-9_./ -]*|'[^',]*' *|\"[^\",\\]*\" *)"
+_ITEMS = pattern(rf"\[{_ITEM}(?:,{_ITEM})*\]")
+_ESCAPED = pattern(r"(?:[^\\]|\\[\"n\\])*")
+"""What is escaped as both JSON and YAML do it."""
 
 
 class _NotPlain(Exception):
@@ -157,7 +160,7 @@ def _scalar(value: str) -> Any:
     if first == '"':
         inner = value[1:-1]
         if len(value) == 1 or value[-1] != '"' or '"' in inner or "\\" in inner:
-            raise _NotPlain
+            return _as_json(value)
         return inner
     if first == "'":
         inner = value[1:-1]
@@ -179,13 +182,16 @@ def _word(value: str) -> Any:
 
 def _in_brackets(value: str) -> Any:
     """Return a list or mapping that is JSON, which YAML reads alike but for what is left out."""
-    if value[0] not in "{[" or "\\" in value:
-        raise _NotPlain
-    if value.count("{") + value.count("[") > _MAX_BRACKETS:
+    if value[0] not in "{[" or value.count("{") + value.count("[") > _MAX_BRACKETS:
         raise _NotPlain
     if value[0] == "[" and _ITEMS.fullmatch(value):
-        items = [each.strip(" ") for each in value[1:-1].split(",")]
-        return [each if is_text(each) else _word(each) for each in items]
+        return [_scalar(each.strip(" ")) for each in value[1:-1].split(",")]
+    return _as_json(value)
+
+
+def _as_json(value: str) -> Any:
+    if "\\" in value and _ESCAPED.fullmatch(value) is None:
+        raise _NotPlain
     return _json().decode(value)
 
 

@@ -139,9 +139,11 @@ class _Folder:
 
     def __init__(self, folder: str, files: Sequence[str], source: str) -> None:
         self._folder = folder
-        self._name = os.path.basename(folder)  # noqa: PTH119 - a Path costs more than the call
+        self._name = folder.rpartition(os.sep)[2]
         self._source = source
-        self._manifests = [Path(folder, name) for name in files if name in MANIFESTS]
+        alone = len(files) == 1 and TEXT_FILE in files
+        manifests = () if alone else [name for name in files if name in MANIFESTS]
+        self._manifests = [Path(folder, name) for name in manifests]
         self._file = TEXT_FILE if TEXT_FILE in files else OTHER_NAME if OTHER_NAME in files else ""
         self._text = read_skill_text(f"{folder}{os.sep}{self._file}") if self._file else None
         self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]

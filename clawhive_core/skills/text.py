@@ -148,12 +148,12 @@ def _other_name(path: str) -> Iterator[Finding]:
 
 def _split(text: str, place: Place) -> _Parts:
     """Cut a text at its two fences, each a line of its own."""
+    if not text.lstrip().startswith(_FENCE):
+        raise _no_frontmatter(place)
     lines = text.splitlines(keepends=True) if "\x0c" not in text else text.split("\n")
-    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
-    if start == len(lines) or lines[start].rstrip() != _FENCE:
-        message = "there is no frontmatter"
-        fix = "begin the file with `---`, `name: ...`, `description: ...` and `---`"
-        raise InvalidSkill(Place(place.file, 1, 1).finding("CH0221", "error", message, fix))
+    start = next(number for number, line in enumerate(lines) if line.strip())
+    if lines[start].rstrip() != _FENCE:
+        raise _no_frontmatter(place)
     rest = range(start + 1, len(lines))
     end = next((number for number in rest if lines[number].rstrip() == _FENCE), None)
     if end is None:
@@ -165,9 +165,17 @@ def _split(text: str, place: Place) -> _Parts:
     return _Parts(glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :]), start + 1)
 
 
+def _no_frontmatter(place: Place) -> InvalidSkill:
+    message = "there is no frontmatter"
+    fix = "begin the file with `---`, `name: ...`, `description: ...` and `---`"
+    return InvalidSkill(Place(place.file, 1, 1).finding("CH0221", "error", message, fix))
+
+
 def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
+    unix = parts.front.replace("\r\n", "\n")
+    value = None if unix == parts.front else plain_mapping(unix)
     try:
-        return _document(parts.front, parts, file), []
+        return _document(parts.front, parts, file, value), []
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
@@ -175,7 +183,7 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
         if not places:
             raise
         try:
-            document = _document(quoted, parts, file)
+            document = _document(quoted, parts, file, plain_mapping(f"{quoted}\n"))
         except InvalidSkill:
             raise error from None
     message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
@@ -187,8 +195,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     ]
 
 
-def _document(front: str, parts: _Parts, file: str) -> Document:
-    return Document(front, file, first_line=parts.first_line, what=_WHAT)
+def _document(front: str, parts: _Parts, file: str, value: Any = None) -> Document:
+    return Document(front, file, first_line=parts.first_line, what=_WHAT, value=value)
 
 
 def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:

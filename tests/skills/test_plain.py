@@ -28,6 +28,8 @@ PLAIN = [
     ("a: true\nb: False it is\n", {"a": True, "b": "False it is"}),
     ("a: 2026-05-01\n", {"a": "2026-05-01"}),
     ('a: {"b": [1, "c", null], "d": {}}\n', {"a": {"b": [1, "c", None], "d": {}}}),
+    ("a: ['x: y', \"z\" , w]\n", {"a": ["x: y", "z", "w"]}),
+    ('a: "say \\"x\\"\\\\"\nb: {"c": "d\\n"}\n', {"a": 'say "x"\\', "b": {"c": "d\n"}}),
     ("a: [one, two words, true]\n", {"a": ["one", "two words", True]}),
     ("a:\n  b: c\n  d:\n    - e\n  f: g\n", {"a": {"b": "c", "d": ["e"], "f": "g"}}),
     ("a:\n- b\n- 'c'\nd: e\n", {"a": ["b", "c"], "d": "e"}),
@@ -61,7 +63,7 @@ LEFT = (
     ),
     *("yes: a\n", "1: a\n", "a: b\na: c\n", "a: b: c\n", "a: b #c\n", "a: b:\n", "a: b\n  c\n"),
     *("a: &b c\n", "a: *b\n", "a: !x b\n", "a: @b\n", "a: - b\n", "a: ? b\n", "a:\tb\n", "a: <<\n"),
-    *('a: "b\\n"\n', 'a: "b" c\n', "a: 'b' 'c'\n", "a: 'b\n", 'a: "\n', "a: =\n", "a : b\n"),
+    *('a: "b\\t"\n', 'a: "b" c\n', "a: 'b' 'c'\n", "a: 'b\n", 'a: "\n', "a: =\n", "a : b\n"),
     *("- a\n", "a: b\n- c\n", "a:\n - b\n  - c\n", "a:\n  b: c\n d: e\n", " a: b\n", "a: b\n\n"),
     *('a: {"b": 1e5}\n', 'a: {"b": 1, "b": 2}\n', "a: {b: c}\n", 'a: {"b": 1} c\n', "a: []]\n"),
     *(
