@@ -16,6 +16,8 @@ from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.config.config import Config
+    from clawhive_core.plugins.manager import PluginManager
     from clawhive_core.skills.checks.required import KnownTools
     from clawhive_core.skills.finding.skill_set import SkillSet
     from clawhive_core.skills.report import SkillReport
@@ -62,6 +64,12 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     render((), options["output"])  # an unknown form is refused before the work
     if options["watch"]:
         return _watch(settings, paths, options)
+    with _uncollected():
+        return _once(settings, paths, options)
+
+
+def _once(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
+    """Check, mend and print, and return the exit code."""
     report = _checked(settings, paths, options)
     fixed = _fix(settings, paths, options, report) if options["fix"] else None
     if fixed:
@@ -100,8 +108,8 @@ def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -
                 place="--watch",
                 fix="leave one of them out",
             )
-    tools = _tools(settings, options)
-    skills = watched_skills(settings.config(), settings.plugins(), paths, tools)
+    config, plugins = settings.config(), settings.plugins()
+    skills = watched_skills(config, plugins, paths, _tools(config, plugins, options))
 
     def show(report: SkillReport) -> None:
         known = _with_baseline(report, options) if options["baseline"] else report
@@ -117,14 +125,14 @@ def load(settings: Settings) -> SkillSet:
     return found_skills(settings.config(), settings.plugins())
 
 
-def _tools(settings: Settings, options: dict[str, Any]) -> KnownTools:
+def _tools(config: Config, plugins: PluginManager, options: dict[str, Any]) -> KnownTools:
     """Return what may be required; the lock knows what plugins that are not here offer."""
     from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import tools_by_lock
 
     if options["listing"] is not None:
         return read_tools(options["listing"])
-    return tools_by_lock(settings.config(), settings.plugins())
+    return tools_by_lock(config, plugins)
 
 
 def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
@@ -132,19 +140,22 @@ def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any])
     from clawhive_core.skills.finding.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
 
-    config, plugins, tools = settings.config(), settings.plugins(), _tools(settings, options)
-    with _uncollected():
-        cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
-        check = partial(found_skills, config, plugins, paths, tools, cache)
-        report = SkillReport.of(check, options["profile"])
-        if cache is not None:
-            cache.save()
+    config, plugins = settings.config(), settings.plugins()
+    tools = _tools(config, plugins, options)
+    cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
+    check = partial(found_skills, config, plugins, paths, tools, cache)
+    report = SkillReport.of(check, options["profile"])
+    if cache is not None:
+        cache.save()
     return report
 
 
 @contextmanager
 def _uncollected() -> Generator[None]:
-    """Do without the search for cycles of objects: a set of skills is large and has none."""
+    """Do without the search for cycles of objects: a set of skills is large and has none.
+
+    Whatever is still held at the end would be searched, so all of it must be gone by then.
+    """
     import gc
 
     was = gc.isenabled()

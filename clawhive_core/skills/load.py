@@ -173,12 +173,14 @@ class FoundSkills:
 
     def _real(self, spot: Spot) -> str:
         """Return the real path; that of the folder around it is looked up once."""
-        around, name = os.path.split(spot.path)
-        if spot.is_link or not name:
+        around, _, name = spot.path.rpartition(os.sep)
+        if spot.is_link or not name or not around:
             return os.path.realpath(spot.path)
-        if around not in self._real_folders:
-            self._real_folders[around] = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
-        return self._real_folders[around] + name
+        real = self._real_folders.get(around)
+        if real is None:
+            real = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
+            self._real_folders[around] = real
+        return real + name
 
     def result(self, tools: KnownTools | None, kept: KeptChecks | None = None) -> SkillSet:
         """Hold the skills against each other, the lock and tools; return the set, findings sorted.
@@ -236,11 +238,11 @@ class FoundSkills:
         skill = replace(read.skill, trusted=True) if trusted else read.skill
         if skill.id in self._winners:
             return self._shadowed(read, skill, spot)
-        show = f"clawhive skills show {skill.id}"
         if skill.id in self._off:
             reason = f"switched off {self._off[skill.id]}"
             step = f"clawhive skills enable {skill.id}"
             return Entry(skill, "disabled", reason, read.findings, step)
+        show = f"clawhive skills show {skill.id}"
         if not read.is_valid:
             return Entry(skill, "invalid", _first_error(read.findings), read.findings, show)
         lacking = [] if skill.manifest is None else missing(skill.requires, self._env)

@@ -62,7 +62,7 @@ class Held:
             phase: How much the old forms weigh.
             kept: What was found in the same set before.
         """
-        skills, old = with_external([self._winner(name).skill for name in self._winners])
+        skills, old = with_external([self.entries[at].skill for at in self._winners.values()])
         self.change(skills)
         found = check_contracts(skills, self.unread, today, kept)
         both = {name: [*old.get(name, ()), *found.get(name, ())] for name in {**old, **found}}
@@ -70,14 +70,16 @@ class Held:
 
     def skills(self) -> dict[str, Skill]:
         """Return the skills that their ids mean, those left out that cannot be read."""
-        return {name: self._winner(name).skill for name in self._winners if name not in self.unread}
+        entries, unread = self.entries, self.unread
+        return {name: entries[at].skill for name, at in self._winners.items() if name not in unread}
 
     def change(self, skills: Iterable[Skill]) -> None:
         """Put skills in the place of those with their ids."""
         for skill in skills:
             index = self._winners[skill.id]
-            if self.entries[index].skill is not skill:
-                self.entries[index] = replace(self.entries[index], skill=skill)
+            entry = self.entries[index]
+            if entry.skill is not skill:
+                self.entries[index] = replace(entry, skill=skill)
 
     def tell(self, found: Mapping[str, Sequence[Finding]]) -> None:
         """Add findings to skills by their ids, and leave out what errors leave no place for."""

@@ -14,10 +14,9 @@ from clawhive_core.skills.checks.old_ways import asked_data
 from clawhive_core.skills.contracts.contract import api_version
 from clawhive_core.skills.contracts.deprecation import check_replacements, check_windows
 from clawhive_core.skills.contracts.run_types import unknown_run_types
-from clawhive_core.skills.contracts.skill import Exports, Import, Skill
+from clawhive_core.skills.contracts.skill import NO_EXPORTS, Import, Skill
 
 Skills = Mapping[str, Skill]
-_NOTHING = Exports()
 
 
 def check_contracts(
@@ -40,7 +39,7 @@ def check_contracts(
     found = {
         skill.id: kept.found(skill, _check)
         for skill in skills
-        if skill.manifest is not None or skill.imports or skill.exports != _NOTHING
+        if skill.manifest is not None or skill.imports or skill.exports is not NO_EXPORTS
     }
     for cycle in kept.cycles():
         for name in cycle:

@@ -89,7 +89,7 @@ def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding
     """Yield where a module imports the code of another skill."""
     depth = len(file.relative_to(skill.folder).parts)
     for node in ast.walk(tree):
-        if not isinstance(node, ast.stmt | ast.expr):
+        if not isinstance(node, _IMPORTING):
             continue
         for module in _modules(node, depth):
             parts = module.split(".")
@@ -122,6 +122,9 @@ def _modules(node: ast.AST, depth: int) -> Iterator[str]:
                 yield str(first.value)
         case _:
             pass
+
+
+_IMPORTING = (ast.Import, ast.ImportFrom, ast.Call)
 
 
 def _module(name: str) -> str:

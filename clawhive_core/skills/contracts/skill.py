@@ -160,22 +160,27 @@ class Requires:
     """Where each of `tools` stands."""
 
 
+NO_EXPORTS = Exports()
+NO_REQUIRES = Requires()
+
+
 @dataclass(frozen=True, slots=True)
 class Skill:
     """Knowledge and task types in a folder, or a manifest alone."""
 
     id: str
     version: str
-    folder: Path
+    path: str
+    """Its folder; the one around it of a manifest alone."""
     source: str
     """Which part of the search path it comes from."""
     description: str = ""
     permissions: tuple[str, ...] = ()
     """The most that its handlers and tasks may ever be granted."""
     tasks: Mapping[str, TaskType] = field(default_factory=dict[str, TaskType])
-    exports: Exports = field(default_factory=Exports)
+    exports: Exports = NO_EXPORTS
     imports: tuple[Import, ...] = ()
-    requires: Requires = field(default_factory=Requires)
+    requires: Requires = NO_REQUIRES
     risk_policy: RiskPolicy = UNCAPPED
     allowed_run_types: tuple[Named, ...] | None = None
     """The task types, TASK or SKILL.TASK, that its handlers may start; None for its own."""
@@ -187,8 +192,8 @@ class Skill:
     """How much the old forms weigh where it is used (`contracts.phase`)."""
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Places in what its own calls of a tool return that its further calls may read."""
-    text_file: Path | None = None
-    """Its SKILL.md, None for a manifest alone."""
+    text_name: str = ""
+    """What its SKILL.md is called, empty for a manifest alone."""
     manifest: Path | None = None
     """The file that holds its contract, None where it has none."""
     frontmatter: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -200,6 +205,16 @@ class Skill:
     may run outside of every sandbox engine."""
 
     @property
+    def folder(self) -> Path:
+        """Its folder; the one around it of a manifest alone."""
+        return Path(self.path)
+
+    @property
+    def text_file(self) -> Path | None:
+        """Its SKILL.md, None for a manifest alone."""
+        return Path(self.path, self.text_name) if self.text_name else None
+
+    @property
     def file(self) -> Path:
         """The file that stands for it in messages: its manifest, else its text."""
         return self.manifest or self.text_file or self.folder
@@ -207,7 +222,7 @@ class Skill:
     @property
     def content(self) -> Path:
         """What trust is bound to: the folder, or the file of a manifest alone."""
-        if self.text_file is None and self.manifest is not None and not _is_named(self.manifest):
+        if not self.text_name and self.manifest is not None and not _is_named(self.manifest):
             return self.manifest
         return self.folder
 

@@ -14,7 +14,7 @@ from clawhive_core.skills.documents.place import Place
 BOM = "\ufeff"
 
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
-_ORDINARY = bytes(set(range(128)) - {*_CONTROLS})
+_ORDINARY = bytes(set(range(128)) - {*_CONTROLS, 12, 13})
 _TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
 """What turns the direction of the text around it, and tags, which nobody is shown."""
 HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
@@ -30,15 +30,14 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
         text: The whole file, with its byte order mark.
         file: The file as messages name it.
     """
+    if is_ordinary(text.encode("utf-8", "replace")):
+        return
     if text.startswith(BOM):
         message = "the file begins with a byte order mark, which other tools take for text"
         fix = Fix("save it as UTF-8 without one")
         yield replace(Place(file, 1, 1).finding("CH0010", "note", message), fix=fix)
     if "\r" in text:
         yield _line_ends(text, file)
-    rest = text.encode("utf-8", "replace").translate(None, _ORDINARY)
-    if not rest or _ODD.search(rest.decode()) is None:
-        return
     yield from _first(text, file, CONTROL, "CH0004")
     shown = _FLAG.sub(lambda match: "." * len(match[0]), text.removeprefix(BOM))
     yield from _first(shown, file, _TURNING, "CH0005", "error")
@@ -47,8 +46,26 @@ def odd_characters(text: str, file: str) -> Iterator[Finding]:
 
 CONTROL = pattern(f"[{re.escape(_CONTROLS.decode())}\x80-\x84\x86-\x9f]")
 """Control characters; U+0085 ends a line."""
-_ODD = pattern(f"[{''.join(each.pattern[1:-1] for each in (CONTROL, _TURNING, HIDDEN))}]")
-"""What a text that has nothing to be told of does not hold; of it alone, the search is short."""
+_ODD = pattern(
+    f"[{''.join(each.pattern[1:-1] for each in (CONTROL, _TURNING, HIDDEN))}\r\f\x85\u2028\u2029]"
+)
+
+
+_HARMLESS = ("\u200d", "\xa0", "\u3000")
+"""What many a text has of what Python calls not printable: a joiner, and two spaces."""
+
+
+def is_ordinary(data: bytes) -> bool:
+    """Whether a text in UTF-8 holds nothing odd, and LF is all that ends a line of it.
+
+    What nearly no text holds is looked for in what is left of it without the usual characters.
+    """
+    rest = data.translate(None, _ORDINARY).decode()
+    if rest.isprintable():
+        return True
+    for each in _HARMLESS:
+        rest = rest.replace(each, "")
+    return rest.isprintable() or _ODD.search(rest) is None
 
 
 def _line_ends(text: str, file: str) -> Finding:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import re
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 TEXT_TAG = "tag:yaml.org,2002:str"
@@ -35,6 +40,18 @@ def compose(text: str) -> tuple[Any, Any, bool]:
             return node, None if node is None else loader.construct_document(node), False
     finally:
         loader.dispose()
+
+
+def is_text(value: str) -> bool:
+    """Whether a scalar without quotes, which is not empty, is a text and no number or word."""
+    rules = _rules(value[0])
+    return not rules or " " in value or not any(rule.match(value) for _, rule in rules)
+
+
+@lru_cache(256)
+def _rules(first: str) -> Sequence[tuple[str, re.Pattern[str]]]:
+    """Return the tags that a scalar which begins with a character may have, and their patterns."""
+    return _loader().yaml_implicit_resolvers.get(first, ())
 
 
 def parser() -> Any:

@@ -24,7 +24,7 @@ MAX_SAID = 100
 """How much of one kind is said of a document: who mends that much looks again."""
 
 _WIDE = 32
-_CHUNK = 64 * 1024
+_CHUNK = 16 * 1024
 
 
 class Document:
@@ -35,24 +35,36 @@ class Document:
         file: The file as messages name it.
         first_line: How many lines of the file stand before the text.
         what: What messages call the text.
+        value: What the text says, where that is known: its places are looked up when they are
+            asked for, which most never are.
 
     Raises:
         InvalidSkill: It is no YAML, nested too deep or too large.
     """
 
     def __init__(
-        self, text: str, file: str, *, first_line: int = 0, what: str = "manifest"
+        self,
+        text: str,
+        file: str,
+        *,
+        first_line: int = 0,
+        what: str = "manifest",
+        value: Any = None,
     ) -> None:
         self.file = file
+        self._text = text
         self._first_line = first_line
         self._what = what
         self._indexes: dict[int, dict[Any, tuple[Any, Any]]] = {}
         """The entries of wide mappings by their keys, so that looking up each is no square."""
-        self._node, self.value, plain = self._parse(text)
         self.problems: list[Finding] = []
         """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
-        if not plain or len(text) > MAX_VALUES:
-            self._inspect()
+        self.value = value
+        self._root: Any = None
+        if value is None:
+            self._root, self.value, plain = self._parse(text)
+            if not plain or len(text) > MAX_VALUES:
+                self._inspect()
 
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:
@@ -68,13 +80,19 @@ class Document:
 
     def place(self, path: KeyPath, *, key: bool = False) -> Place:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
-        node: Any = self._node
+        node = self._node()
         for index, part in enumerate(path):
             found = self._child(node, part)
             if found is None:
                 break
             node = found[0] if key and index == len(path) - 1 else found[1]
         return self._at(None if node is None else node.start_mark)
+
+    def _node(self) -> Any:
+        """Return the node of the whole text, None for an empty one."""
+        if self._root is None and self.value is not None:
+            self._root = self._parse(self._text)[0]
+        return self._root
 
     def _child(self, node: Any, part: str | int) -> tuple[Any, Any] | None:
         if node is None or node.id != "mapping" or len(node.value) < _WIDE:
@@ -98,7 +116,7 @@ class Document:
 
     def flow_styled(self) -> Iterator[Place]:
         """Yield where lists and mappings stand that are written in brackets."""
-        waiting: list[Any] = [self._node]
+        waiting: list[Any] = [self._node()]
         while waiting:
             node = waiting.pop()
             if getattr(node, "flow_style", False):
@@ -155,7 +173,7 @@ class Document:
 
     def _inspect(self) -> None:
         """Look at each value once for every time that it is used, so that aliases count."""
-        waiting: list[Any] = [self._node]
+        waiting: list[Any] = [self._root]
         seen: set[int] = set()
         for _ in range(MAX_VALUES):
             if not waiting:
@@ -197,23 +215,58 @@ class Document:
             self.problems.append(self._at(node.start_mark).finding(code, "error", message, fix))
 
 
-def read_text(path: Path, what: str) -> str:
+def read_text(path: Path | str, what: str) -> str:
     """Return the text of a file, with its byte order mark.
 
     Raises:
-        InvalidSkill: It cannot be read, is too large, is not UTF-8, or is a link that leads out of
-            the folder which the skill's own stands in.
+        InvalidSkill: As `read_bytes`, or it is not UTF-8.
     """
+    return decoded(read_bytes(path, what), path, what)
+
+
+def read_bytes(path: Path | str, what: str) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        InvalidSkill: It cannot be read, is too large, or is a link that leads out of the folder
+            which the skill's own stands in.
+    """
+    data = _no_link(os.fspath(path))
+    if data is None:
+        data = _looked_at(path, what)
+    if len(data) > MAX_BYTES:
+        raise _refused(path, "CH0006", f"the {what} is larger than {MAX_BYTES} bytes")
+    return data
+
+
+def _no_link(file: str) -> bytes | None:
+    """Return the bytes of a file; None for a link, where it fails, or where it cannot be told."""
+    if not _NO_LINK:
+        return None
+    try:
+        return _bytes(file, _HOW | _NO_LINK)
+    except OSError:
+        return None
+
+
+def _looked_at(path: Path | str, what: str) -> bytes:
+    """Return the bytes of a file, or of what a link leads to that may be followed."""
     file = os.fspath(path)
     if os.path.islink(file) and not _stays(path):  # noqa: PTH114 - a Path costs more than the call
         message = f"the {what} is a link that leads out of the folder of skills"
         raise _refused(path, "CH0007", message, "put the file itself there")
     try:
-        data = _bytes(file)
+        return _bytes(file, _HOW)
     except OSError as error:
         raise _refused(path, "CH0002", f"the {what} cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise _refused(path, "CH0006", f"the {what} is larger than {MAX_BYTES} bytes") from None
+
+
+def decoded(data: bytes, path: Path | str, what: str) -> str:
+    """Return the text that the bytes of a file are.
+
+    Raises:
+        InvalidSkill: It is not UTF-8.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -224,13 +277,13 @@ def read_text(path: Path, what: str) -> str:
         raise InvalidSkill(there.finding("CH0001", "error", message, "save it as UTF-8")) from None
 
 
-def _refused(path: Path, code: str, message: str, fix: str | None = None) -> InvalidSkill:
+def _refused(path: Path | str, code: str, message: str, fix: str | None = None) -> InvalidSkill:
     return InvalidSkill(Place(shown_path(path)).finding(code, "error", message, fix))
 
 
-def _bytes(file: str) -> bytes:
+def _bytes(file: str, how: int) -> bytes:
     """Return a file's bytes, one more than may be where there are too many."""
-    handle = os.open(file, _HOW)
+    handle = os.open(file, how)
     try:
         data = os.read(handle, _CHUNK)  # asking for all at once would make room for all
         while 0 < len(data) <= MAX_BYTES and (more := os.read(handle, MAX_BYTES + 1 - len(data))):
@@ -240,12 +293,13 @@ def _bytes(file: str) -> bytes:
     return data
 
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def _stays(link: Path) -> bool:
+def _stays(link: Path | str) -> bool:
     """Whether a link leads to a file below the folder that the skill's folder stands in."""
-    root = os.path.realpath(link.parent.parent)
+    root = os.path.realpath(Path(link).parent.parent)
     return os.path.realpath(link).startswith(os.path.join(root, ""))  # noqa: PTH118 - of texts
 
 

@@ -87,13 +87,19 @@ def _reader(kind: Any) -> Read:
 
 
 def _of_dataclass(kind: type) -> Read:
-    readers: dict[str, Read] = {}
+    @cache
+    def others() -> dict[str, Read]:
+        """Return what reads the fields that JSON holds otherwise than the class."""
+        hints = get_type_hints(kind)
+        readers = {each.name: _reader(hints[each.name]) for each in fields(kind)}
+        return {name: each for name, each in readers.items() if each is not _same}
 
     def read(value: Any) -> Any:
-        if not readers:
-            hints = get_type_hints(kind)
-            readers.update({each.name: _reader(hints[each.name]) for each in fields(kind)})
-        return kind(**{name: readers[name](each) for name, each in value.items()})
+        readers = others()
+        if readers.keys().isdisjoint(value):
+            return kind(**value)
+        made = {name: readers[name](each) for name, each in value.items() if name in readers}
+        return kind(**{**value, **made})
 
     return read
 

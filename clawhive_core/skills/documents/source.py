@@ -16,25 +16,33 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        breaks = [match.end() for match in _BREAK.finditer(text)]
-        self._starts = [len(BOM) if text.startswith(BOM) else 0, *breaks]
+        self._starts = [len(BOM) if text.startswith(BOM) else 0]
+        self._breaks = _BREAK.finditer(text)
 
     def line(self, number: int) -> str:
         """Return a line without its end; empty where there is none."""
-        if not 0 < number <= len(self._starts):
+        begin = self._start(number)
+        if number <= 0 or begin is None:
             return ""
-        match = _BREAK.search(self.text, self._starts[number - 1])
-        return self.text[
-            self._starts[number - 1] : len(self.text) if match is None else match.start()
-        ]
+        match = _BREAK.search(self.text, begin)
+        return self.text[begin : len(self.text) if match is None else match.start()]
 
     def end(self, number: int) -> int:
         """Return the offset after a line and its end."""
-        return self._starts[number] if number < len(self._starts) else len(self.text)
+        after = self._start(number + 1)
+        return len(self.text) if after is None else after
 
     def offset(self, line: int, column: int = 1) -> int:
         """Return the offset of a place."""
+        self._start(line)
         return self._starts[line - 1] + column - 1
+
+    def _start(self, number: int) -> int | None:
+        """Return where a line begins, None where there is none; lines are found up to it."""
+        found = self._starts
+        while len(found) < number and (match := next(self._breaks, None)) is not None:
+            found.append(match.end())
+        return found[number - 1] if number <= len(found) else None
 
     def line_end(self) -> str:
         """Return how the first line ends."""
@@ -43,6 +51,8 @@ class Source:
 
     def number(self, offset: int) -> int:
         """Return the line of an offset."""
+        while self._starts[-1] <= offset and self._start(len(self._starts) + 1) is not None:
+            pass
         return bisect_right(self._starts, offset)
 
     def rest(self, finding: Finding) -> tuple[int, str]:

@@ -7,6 +7,7 @@ finding, because half of all broken files are broken in just that way.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -16,14 +17,16 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.documents.characters import BOM, odd_characters
-from clawhive_core.skills.documents.document import Document, read_text, with_severity
+from clawhive_core.skills.documents.characters import BOM, is_ordinary, odd_characters
+from clawhive_core.skills.documents.document import Document, decoded, read_bytes, with_severity
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
+from clawhive_core.skills.documents.plain import plain_mapping
 
 TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"
 """How some call it, which the reference validators read too."""
 
+_WHAT = "frontmatter"
 _FENCE = "---"
 _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
 
@@ -32,18 +35,31 @@ _PLAIN = pattern(r"^([A-Za-z_][\w.-]*):[ \t]+([^\s\"'\[{|>&*!#].*|[@`%].*)$")
 class SkillText:
     """A SKILL.md: its frontmatter, its body, what is wrong with it."""
 
-    file: Path
+    path: str
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    body: str = ""
+    text: str = field(default="", repr=False)
+    """The body, and what stands before it."""
+    begin: int = 0
+    """Where the body begins in it."""
     document: Document | None = None
     """The frontmatter with its places; None where it cannot be read."""
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def file(self) -> Path:
+        """The SKILL.md."""
+        return Path(self.path)
+
+    @property
+    def body(self) -> str:
+        """What follows the frontmatter; most who read a SKILL.md have no need of it."""
+        return self.text[self.begin :]
 
     def place(self, *keys: str) -> Place:
         """Return where a value of the frontmatter stands, the file's start where there is none."""
         known = self.document is not None
         return (
-            self.document.place(keys) if self.document and known else Place(shown_path(self.file))
+            self.document.place(keys) if self.document and known else Place(shown_path(self.path))
         )
 
 
@@ -61,58 +77,83 @@ def text_file(folder: Path) -> Path | None:
     return next((file for file in names if is_file(file)), None)
 
 
-def read_skill_text(file: Path) -> SkillText:
+def read_skill_text(file: Path | str) -> SkillText:
     """Return what a SKILL.md says; it never raises, its findings tell what is wrong."""
+    path = os.fspath(file)
     try:
-        raw = read_text(file, "text")
+        data = read_bytes(path, "text")
+        raw = decoded(data, path, "text")
     except InvalidSkill as error:
-        return SkillText(file, findings=(error.finding,))
-    shown = shown_path(file)
-    odd = (*_other_name(file), *odd_characters(raw, shown))
+        return SkillText(path, findings=(error.finding,))
+    shown, ordinary = shown_path(path), is_ordinary(data)
+    odd = [*_other_name(path)] if path.endswith(OTHER_NAME) else []
+    if not ordinary:
+        odd += odd_characters(raw, shown)
+    end = _second_fence(raw) if ordinary else -1
+    front = raw[4 : end + 1]
+    values = None if end < 0 else plain_mapping(front)
+    if values is not None:
+        document = Document(front, shown, first_line=1, what=_WHAT, value=values)
+        return SkillText(path, values, raw, end + 5, document, tuple(odd))
+    parts = None if end < 0 else _Parts(front, raw[end + 5 :], 1)
+    return _parsed(path, raw, parts, odd)
+
+
+def _second_fence(text: str) -> int:
+    """Return where the line before the second fence ends; -1 unless the first line is a fence.
+
+    Args:
+        text: An ordinary one, see `is_ordinary`.
+    """
+    if not text.startswith("---\n"):
+        return -1
+    end = text.find("\n---", 3)
+    return end if text[end + 4 : end + 5] == "\n" else -1
+
+
+def _parsed(path: str, text: str, parts: _Parts | None, odd: list[Finding]) -> SkillText:
+    """Return what a text says whose frontmatter is not plain.
+
+    Args:
+        path: Its file.
+        text: The text, with its byte order mark.
+        parts: Its parts, where they are known.
+        odd: What else is wrong with it.
+    """
+    shown = shown_path(path)
     try:
-        parts = _split_plain(raw) or _split(raw.removeprefix(BOM), Place(shown))
+        parts = parts or _split(text.removeprefix(BOM), Place(shown))
     except InvalidSkill as error:
-        return SkillText(file, findings=(error.finding, *odd))
+        return SkillText(path, findings=(error.finding, *odd))
     try:
         document, repaired = _parse(parts, shown)
     except InvalidSkill as error:
-        return SkillText(file, body=parts.body, findings=(error.finding, *odd))
+        return SkillText(path, text=parts.body, findings=(error.finding, *odd))
     found = [*odd, *repaired, *(with_severity(each, "warning") for each in document.problems)]
     value = document.value
     if not isinstance(value, dict):
         message = "the frontmatter must be a mapping"
         found.append(document.place(()).finding("CH0228", "error", message))
-        return SkillText(file, body=parts.body, findings=tuple(found))
+        return SkillText(path, text=parts.body, findings=tuple(found))
     values = {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
-    return SkillText(file, values, parts.body, document, tuple(found))
+    return SkillText(path, values, parts.body, 0, document, tuple(found))
 
 
-def _split_plain(text: str) -> _Parts | None:
-    """Return what `_split` does for a text like most are; None for every other."""
-    if not text.startswith("---\n") or "\x0c" in text:
-        return None
-    end = text.find("\n---\n", 3)
-    front = text[4 : end + 1]
-    if end < 0 or "---" in front or len(front.splitlines()) != front.count("\n"):
-        return None
-    return _Parts(front, text[end + 5 :], 1)
-
-
-def _other_name(file: Path) -> Iterator[Finding]:
-    if file.name == OTHER_NAME:
+def _other_name(path: str) -> Iterator[Finding]:
+    if os.path.basename(path) == OTHER_NAME:  # noqa: PTH119 - of a text
         message = f"most tools see no skill here: they look for `{TEXT_FILE}`"
         fix = f"rename it to {TEXT_FILE}"
-        yield Place(shown_path(file)).finding("CH0008", "warning", message, fix)
+        yield Place(shown_path(path)).finding("CH0008", "warning", message, fix)
 
 
 def _split(text: str, place: Place) -> _Parts:
     """Cut a text at its two fences, each a line of its own."""
+    if not text.lstrip().startswith(_FENCE):
+        raise _no_frontmatter(place)
     lines = text.splitlines(keepends=True) if "\x0c" not in text else text.split("\n")
-    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
-    if start == len(lines) or lines[start].rstrip() != _FENCE:
-        message = "there is no frontmatter"
-        fix = "begin the file with `---`, `name: ...`, `description: ...` and `---`"
-        raise InvalidSkill(Place(place.file, 1, 1).finding("CH0221", "error", message, fix))
+    start = next(number for number, line in enumerate(lines) if line.strip())
+    if lines[start].rstrip() != _FENCE:
+        raise _no_frontmatter(place)
     rest = range(start + 1, len(lines))
     end = next((number for number in rest if lines[number].rstrip() == _FENCE), None)
     if end is None:
@@ -124,9 +165,17 @@ def _split(text: str, place: Place) -> _Parts:
     return _Parts(glue.join(lines[start + 1 : end]), glue.join(lines[end + 1 :]), start + 1)
 
 
+def _no_frontmatter(place: Place) -> InvalidSkill:
+    message = "there is no frontmatter"
+    fix = "begin the file with `---`, `name: ...`, `description: ...` and `---`"
+    return InvalidSkill(Place(place.file, 1, 1).finding("CH0221", "error", message, fix))
+
+
 def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
+    unix = parts.front.replace("\r\n", "\n")
+    value = None if unix == parts.front else plain_mapping(unix)
     try:
-        return _document(parts.front, parts, file), []
+        return _document(parts.front, parts, file, value), []
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
@@ -134,7 +183,7 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
         if not places:
             raise
         try:
-            document = _document(quoted, parts, file)
+            document = _document(quoted, parts, file, plain_mapping(f"{quoted}\n"))
         except InvalidSkill:
             raise error from None
     message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
@@ -146,8 +195,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     ]
 
 
-def _document(front: str, parts: _Parts, file: str) -> Document:
-    return Document(front, file, first_line=parts.first_line, what="frontmatter")
+def _document(front: str, parts: _Parts, file: str, value: Any = None) -> Document:
+    return Document(front, file, first_line=parts.first_line, what=_WHAT, value=value)
 
 
 def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:

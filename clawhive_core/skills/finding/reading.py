@@ -27,8 +27,11 @@ from clawhive_core.skills.finding.shipped import is_checked
 from clawhive_core.skills.finding.spot import Spot, skill_files
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
+_HOLDERS = frozenset({*_CONTRACT_KEYS, "metadata", "requires"})
+"""The keys that a contract can stand in."""
 _MAX_DESCRIPTION = 1024
 _NO_VERSION = "0.0.0"
+_HERE = f".{os.sep}"
 
 STANDARD_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """The keys of a SKILL.md that the public standard knows."""
@@ -44,7 +47,7 @@ class ReadSkill:
     @property
     def is_valid(self) -> bool:
         """Whether nothing about it is an error."""
-        return all(finding.severity != "error" for finding in self.findings)
+        return not self.findings or all(each.severity != "error" for each in self.findings)
 
 
 def not_text(place: Place) -> Finding:
@@ -90,6 +93,8 @@ def read_skill(place: Path | Spot, source: str) -> ReadSkill:
         source: Which part of the search path it comes from.
     """
     read = read_contract(place, source)
+    if read.skill.manifest is None:
+        return read
     skill, findings = with_handlers(read.skill, checked=is_checked(read.skill))
     if not read.is_valid and not skill.imports:  # it may import what its code names
         findings = [each for each in findings if each.code != "CH0615"]
@@ -98,18 +103,21 @@ def read_skill(place: Path | Spot, source: str) -> ReadSkill:
 
 def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
     """Return what was read, with the weight that old forms have in a phase."""
-    if read.skill.phase == phase and not read.findings:
+    same = read.skill.phase == phase
+    if same and not read.findings:
         return read
-    return ReadSkill(replace(read.skill, phase=phase), in_phase(read.findings, phase))
+    skill = read.skill if same else replace(read.skill, phase=phase)
+    return ReadSkill(skill, in_phase(read.findings, phase))
 
 
 def read_contract(place: Path | Spot, source: str) -> ReadSkill:
     """Return a skill as its text and its contract declare it, without a look at its handlers."""
     spot = place if isinstance(place, Spot) else Spot.of(place)
-    place = Path(spot.path)
+    path = spot.path.removeprefix(_HERE)
     if spot.files is not None:
-        return _Folder(place, spot.files, source).read()
-    skill = Skill(_slug(place.stem), _NO_VERSION, place.parent, source, manifest=place)
+        return _Folder(path, spot.files, source).read()
+    place = Path(path)
+    skill = Skill(_slug(place.stem), _NO_VERSION, str(place.parent), source, manifest=place)
     return _with_manifest(skill, place, [])
 
 
@@ -130,14 +138,17 @@ def _with_manifest(skill: Skill, file: Path, findings: list[Finding]) -> ReadSki
 class _Folder:
     """A skill's folder while it is read."""
 
-    def __init__(self, folder: Path, files: Sequence[str], source: str) -> None:
+    def __init__(self, folder: str, files: Sequence[str], source: str) -> None:
         self._folder = folder
+        self._name = folder.rpartition(os.sep)[2]
         self._source = source
-        self._manifests = [folder / name for name in files if name in MANIFESTS]
-        text = next((name for name in (TEXT_FILE, OTHER_NAME) if name in files), None)
-        self._text = None if text is None else read_skill_text(folder / text)
+        alone = len(files) == 1 and TEXT_FILE in files
+        manifests = () if alone else [name for name in files if name in MANIFESTS]
+        self._manifests = [Path(folder, name) for name in manifests]
+        self._file = TEXT_FILE if TEXT_FILE in files else OTHER_NAME if OTHER_NAME in files else ""
+        self._text = read_skill_text(f"{folder}{os.sep}{self._file}") if self._file else None
         self._findings: list[Finding] = [] if self._text is None else [*self._text.findings]
-        self._id = _slug(folder.name)
+        self._id = _slug(self._name)
 
     def read(self) -> ReadSkill:
         skill = self._described(self._text) if self._text is not None else self._bare()
@@ -156,10 +167,10 @@ class _Folder:
         return Skill(
             id=self._text_id(text),
             version=self._text_version(text),
-            folder=self._folder,
+            path=self._folder,
             source=self._source,
             description=self._description(text),
-            text_file=text.file,
+            text_name=self._file,
             frontmatter=text.values,
         )
 
@@ -170,6 +181,8 @@ class _Folder:
         if text.document is None:
             return
         name = text.values.get("name")
+        if name == self._name == self._id:
+            return
         if not isinstance(name, str) or not name:
             message = "`name` is missing" if name is None else "`name` must be a text"
             fix = f"write `name: {self._id}`"
@@ -178,13 +191,15 @@ class _Folder:
         elif ID.fullmatch(name) is None:
             message = "`name` is no id, so the skill is called like its folder"
             self._findings.append(text.place("name").finding("CH0202", "note", message))
-        elif name != self._folder.name:
-            message = f"the folder is called `{self._folder.name}` and the skill `{name}`"
+        elif name != self._name:
+            message = f"the folder is called `{self._name}` and the skill `{name}`"
             self._findings.append(text.place("name").finding("CH0204", "note", message))
 
     def _text_id(self, text: SkillText) -> str:
         name = text.values.get("name")
-        return name if isinstance(name, str) and ID.fullmatch(name) else self._id
+        if name == self._id or not isinstance(name, str) or ID.fullmatch(name) is None:
+            return self._id
+        return name
 
     def _text_version(self, text: SkillText) -> str:
         metadata = text.values.get("metadata")
@@ -213,6 +228,8 @@ class _Folder:
 
     def _inside(self, text: SkillText) -> list[tuple[KeyPath, Any]]:
         """Return the contracts that stand in the frontmatter, by their paths."""
+        if _HOLDERS.isdisjoint(text.values):
+            return []
         found: list[tuple[KeyPath, Any]] = []
         metadata = text.values.get("metadata")
         if isinstance(metadata, dict) and "clawhive" in metadata:

@@ -10,7 +10,9 @@ from clawhive_core.skills.contracts.manifest import MANIFESTS
 from clawhive_core.skills.documents.place import is_file, is_folder
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE
 
-FILES = (TEXT_FILE, *MANIFESTS, OTHER_NAME)
+_OTHERS = (*MANIFESTS, OTHER_NAME)
+"""What hardly any has; to ask whether something is there is cheaper than to be told that not."""
+FILES = (TEXT_FILE, *_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +34,6 @@ class Spot:
 
 def skill_files(folder: str) -> tuple[str, ...]:
     """Return which of `FILES` a folder holds; with none of them it is no skill."""
-    return tuple([name for name in FILES if is_file(f"{folder}{os.sep}{name}")])
+    begin = folder + os.sep
+    rest = [name for name in _OTHERS if os.access(begin + name, os.F_OK) and is_file(begin + name)]
+    return (TEXT_FILE, *rest) if is_file(begin + TEXT_FILE) else tuple(rest)

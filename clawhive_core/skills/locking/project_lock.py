@@ -50,6 +50,8 @@ class ProjectLock:
     def dated(self, skills: Iterable[Skill], today: date) -> list[Skill]:
         """Return the skills that are locked, each removal with the day it was first seen."""
         known = self.old.skills
+        if not known:
+            return []
         return [dated(each, known[each.id], today) for each in skills if each.id in known]
 
     def differences(

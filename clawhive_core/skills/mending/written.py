@@ -98,8 +98,10 @@ def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
 def end_alike(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """End lines like most others of the file, where some end otherwise."""
     text = source.text
+    if text.count("\r\n") in {0, text.count("\n")}:
+        return ()
     windows, others = [*_CR_LF.finditer(text)], [*_LF.finditer(text)]
-    if not windows or not others or _CR.search(text) or str(finding.file).endswith(".py"):
+    if _CR.search(text) or str(finding.file).endswith(".py"):
         return ()
     few, end = (windows, "\n") if len(windows) <= len(others) else (others, "\r\n")
     return tuple(Edit(each.start(), each.end(), end) for each in few)
