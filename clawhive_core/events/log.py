@@ -123,9 +123,11 @@ class EventLog:
         Raises:
             LogWriteFailed: Nothing of this append was kept.
         """
+        return await self._ended(Append(self._rows(events), sync=sync, within=within))
+
+    async def _ended(self, item: Append) -> list[int]:
         import asyncio
 
-        item = Append(self._rows(events), sync=sync, within=within)
         # Nobody else appends now: committed in this thread it costs half of a change of threads.
         # Else it waits for company, because one commit serves all that wait for it.
         held, writer = self._appending, self._writer
@@ -166,6 +168,18 @@ class EventLog:
             LogWriteFailed: An event cannot be written as JSON, or the log refuses.
         """
         self._writer.post(Append(self._rows(events)))
+
+    async def post_or_wait(self, *events: Event) -> None:
+        """Do what `post` does; wait for the commit where much is queued, so that it stays bounded.
+
+        Raises:
+            LogWriteFailed: As for `post`, or as for `append`.
+        """
+        item = Append(self._rows(events))
+        if self._writer.is_full(item):
+            await self._ended(item)
+        else:
+            self._writer.post(item)
 
     async def flush(self) -> None:
         """Return when everything posted is committed and the listeners have heard of it.

@@ -229,16 +229,13 @@ class Executor:
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
-        """Write the intent and, in the same transaction, use up what the call uses.
+        """Write the intent and use up what the call uses.
 
         Where the caller is cancelled meanwhile, it also writes that nothing was done.
         """
         log = self._wiring.log
         try:
-            if pending.uses_up:
-                await append_intent(pending, log)
-            else:
-                await log.append(pending.started(), sync=pending.leaves_the_run)
+            await append_intent(pending, log)
         except LogWriteFailed:
             raise
         except RunError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from clawhive_core.capabilities import verb_of
 from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
@@ -94,6 +95,25 @@ class PendingCall:
         """Whether it may change what is not the run's own, so that its intent is synced."""
         meta = self.meta
         return meta is not None and (meta.side_effects or meta.risk != "safe")
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether nothing outside this process can be other for it, nor has heard of it.
+
+        Then its intent need not be committed before it: it comes before whatever follows the call.
+        """
+        meta = self.meta
+        if meta is None or self.leaves_the_run or self.uses_up:
+            return False
+        return meta.idempotent and meta.capability_level == "L0" and self._reads_here(meta)
+
+    def _reads_here(self, meta: ToolMeta) -> bool:
+        own = f"tool.call:{meta.name}"
+        for text in self.capabilities:
+            verb = verb_of(text.partition(":")[0])
+            if text != own and not (verb is not None and verb.reads_here):
+                return False
+        return True
 
     @property
     def asks(self) -> bool:

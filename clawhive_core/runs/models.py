@@ -17,7 +17,7 @@ from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.recorded import ANSWERED
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
-from clawhive_core.model.events import Blob
+from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
@@ -109,7 +109,7 @@ class Models:
         """
         adapter, name = self.adapter(request.model)
         self._allow(adapter, scope)
-        self._start(request, scope)
+        await self._start(request, scope, leaves=self._leaves(adapter))
         try:
             response = await self._answer(adapter, replace(request, model=name), scope)
         except ClawHiveError as failure:
@@ -200,7 +200,12 @@ class Models:
                 fix=f"{scope.run.command} --grant {needed}",
             )
 
-    def _start(self, request: LlmRequest, scope: CallScope) -> None:
+    def _leaves(self, adapter: LlmAdapter) -> bool:
+        """Whether what an adapter is asked leaves this process."""
+        return adapter.host is not None
+
+    async def _start(self, request: LlmRequest, scope: CallScope, *, leaves: bool) -> None:
+        """Record a request; before it leaves this process, and all that was recorded before."""
         history = self._history(scope)
         new = history.extend(request.messages, self._redactor)
         body = {
@@ -213,7 +218,11 @@ class Models:
             "tool_choice": request.tool_choice,
             **_asked(request),
         }
-        self._post(scope, "model.start", body, "running")
+        event = _event(scope, "model.start", body, "running")
+        if leaves:
+            await self._journal.append(event)
+        else:
+            self._journal.post(event)
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
@@ -251,10 +260,7 @@ class Models:
         self._post(scope, "model.end", body, "failed")
 
     def _post(self, scope: CallScope, kind: str, body: Mapping[str, Any], status: str) -> None:
-        event = run_event(
-            scope.run, scope.principal, kind, body, step_id=scope.step_id, status=status
-        )
-        self._journal.post(event)
+        self._journal.post(_event(scope, kind, body, status))
 
     def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""
@@ -264,6 +270,10 @@ class Models:
                 del self._offers[next(iter(self._offers))]
             known = self._offers[id(tools)] = Offer.of(tools)
         return known
+
+
+def _event(scope: CallScope, kind: str, body: Mapping[str, Any], status: str) -> Event:
+    return run_event(scope.run, scope.principal, kind, body, step_id=scope.step_id, status=status)
 
 
 @lru_cache(maxsize=64)
