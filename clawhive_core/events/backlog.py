@@ -13,40 +13,37 @@ FEW = 64
 MUCH = 256 * 1024
 """What is committed in a caller's thread at most: appends, and about the bytes of all."""
 
-_MANY = 32
+_MANY = 60
 """How many appends are enough of a batch."""
 
 
 class Backlog:
     """A queue that any thread may put appends into; one at a time takes all."""
 
-    __slots__ = ("_bytes", "_items")
+    __slots__ = ("_bytes", "items")
 
     def __init__(self) -> None:
-        self._items: deque[Append] = deque()
+        self.items: deque[Append] = deque()
         self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._items)
 
     def put(self, item: Append) -> None:
         """Queue an append."""
         # Of two threads that count at once one may be lost: it only says when to commit.
         self._bytes += item.size
-        self._items.append(item)
+        self.items.append(item)
 
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""
-        self._items.extendleft(reversed(items))
+        self.items.extendleft(reversed(items))
 
     def take(self) -> list[Append]:
         """Return all appends, which are queued no longer."""
         taken: list[Append] = []
         self._bytes = 0
-        while self._items:
-            taken.append(self._items.popleft())
+        while self.items:
+            taken.append(self.items.popleft())
         return taken
 
     def is_full(self, item: Append) -> bool:
         """Whether with an append so much would wait that it had better be committed now."""
-        return len(self._items) >= _MANY or self._bytes + item.size >= MUCH // 2
+        return len(self.items) >= _MANY or self._bytes + item.size >= MUCH // 2

@@ -72,7 +72,8 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
     """
     try:
         row = _encode(event, ts, _NOTHING)
-        suspect = redactor.active and _is_suspect(row, redactor)
+        written = _whole(row) if row.blobs else row.inner
+        suspect = redactor.active and redactor.may_be_in(written)
         return _encode(event, ts, redactor) if suspect else row
     except RecursionError as error:
         raise _refused(event, "its body is nested too deeply", "Flatten it") from error
@@ -80,10 +81,9 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
         raise _refused(event, str(error), "Write JSON values and text columns only") from error
 
 
-def _is_suspect(row: Row, redactor: Redactor) -> bool:
-    if redactor.may_be_in(row.inner):
-        return True
-    return any(redactor.may_be_in(blob.data) for blob in row.blobs)
+def _whole(row: Row) -> bytes:
+    """Return all that is written of a row: to look at it once is cheaper than part by part."""
+    return b"\n".join((row.inner, *(blob.data for blob in row.blobs)))
 
 
 def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
@@ -96,7 +96,21 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     body, blobs = _direct(event, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
-    texts = _texts(event, redactor)
+    texts = (
+        event.kind,
+        event.trace_id,
+        event.run_id,
+        event.task_id,
+        event.step_id,
+        event.invocation_id,
+        event.conversation_id,
+        event.principal,
+        event.tool,
+        event.provider_id,
+        event.status,
+    )
+    if redactor.active:
+        texts = _redacted(texts, redactor)
     if type(event.version) is not int or not _TEXTS.issuperset(map(type, texts)):
         _refuse_types(event, texts)
     kind, *rest = texts
@@ -122,6 +136,8 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
+        if type(blob) is Blob and blob.encoded is not None and len(blob.encoded) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % blob.encoded)  # as nearly always
         kind, value, data = _content(blob, redactor)
         if kind == "json" and len(data) <= INLINE:
             return orjson.Fragment(b'{"$value":%b}' % data)
@@ -134,7 +150,7 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
         data = orjson.dumps(body, refer, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError:  # a key that is no text, a lone surrogate, or what `refer` raised
         return None
-    return (data.decode("utf-8"), blobs) if sorts_alike(data) else None
+    return (data.decode("utf-8"), blobs) if data.isascii() or sorts_alike(data) else None
 
 
 def _is_simple(body: Mapping[Any, Any]) -> bool:
@@ -169,25 +185,10 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
     return canonical_text(_Walk(redactor, blobs).mapping(body, 0)), blobs
 
 
-def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
-    """Return the columns of text, the kind first; the kind and the status are ClawHive's own."""
-    texts = (
-        event.kind,
-        event.trace_id,
-        event.run_id,
-        event.task_id,
-        event.step_id,
-        event.invocation_id,
-        event.conversation_id,
-        event.principal,
-        event.tool,
-        event.provider_id,
-        event.status,
-    )
-    if not redactor.active:
-        return texts
-    redacted = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
-    return (event.kind, *redacted, event.status)
+def _redacted(texts: Sequence[str | None], redactor: Redactor) -> Sequence[str | None]:
+    """Return the columns of text redacted, but the first and last: kind and status are our own."""
+    inner = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
+    return (texts[0], *inner, texts[-1])
 
 
 def _refuse_types(event: Event, texts: Sequence[Any]) -> None:

@@ -101,7 +101,7 @@ class Writer:
             loop.call_soon(partial(self._gathered, loop, last=True))
             return
         self._ringing = None
-        if self._queue and not self._commit_gathered(loop):
+        if self._queue.items and not self._commit_gathered(loop):
             self._ring()
 
     def _ring(self) -> None:
@@ -148,7 +148,7 @@ class Writer:
 
     def _may_work_here(self) -> bool:
         """Take the turn of the writer's thread, where that is free and its work is little."""
-        if len(self._queue) > FEW or self._listeners or self._pages >= CHECKPOINT_PAGES:
+        if len(self._queue.items) > FEW or self._listeners or self._pages >= CHECKPOINT_PAGES:
             return False
         return self._turn.acquire(blocking=False)
 
@@ -188,7 +188,7 @@ class Writer:
         """
         with self._gate:
             self._usability.require()
-            if len(self._queue) >= BACKLOG:
+            if len(self._queue.items) >= BACKLOG:
                 much = f"{BACKLOG} appends wait to be written"
                 raise self._usability.unusable(much, "Append and wait")
             item.is_posted = True
@@ -306,7 +306,10 @@ class Writer:
             self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
-            self._apply(item, transaction)
+            if item.within is None and not self._has_projections(item):
+                transaction.add(item)
+            else:
+                self._apply(item, transaction)
         transaction.commit()
         self._pages += _FRAMES + transaction.bytes // _PAGE
         self._usability.note_lost(batch)
@@ -326,9 +329,6 @@ class Writer:
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""
-        if item.within is None and not self._has_projections(item):
-            transaction.add(item)
-            return
         self._tables_changed += 1
         place = transaction.savepoint()
         try:

@@ -309,7 +309,7 @@ async def test_what_a_model_at_a_host_is_sent_is_on_record_before_with_all_that_
 
 async def test_a_model_in_this_process_is_asked_without_waiting_for_the_log(tools):
     def held(_):
-        assert hive.log._writer._turn.acquire(blocking=False)
+        hive.log._writer._turn.acquire()
         return calling("test.look", {})
 
     def released(_):
