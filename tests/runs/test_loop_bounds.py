@@ -400,6 +400,5 @@ def test_bottomless_arguments_are_left_to_the_executor():
     repetition = Repetition(frozenset())
     one, other = deep(), deep()
     repetition.ask([ToolCall("call_1", "t", one), ToolCall("call_2", "t", other)])
-    for each in (one, other):
-        while each:  # freeing it at once would exhaust the stack
-            each = each["a"]
+    while one:  # freeing them at once would exhaust the stack
+        one, other = one["a"], other["a"]
