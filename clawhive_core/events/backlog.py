@@ -20,30 +20,35 @@ _MANY = 60
 class Backlog:
     """A queue that any thread may put appends into; one at a time takes all."""
 
-    __slots__ = ("_bytes", "items")
+    __slots__ = ("_bytes", "_is_pressing", "items")
 
     def __init__(self) -> None:
         self.items: deque[Append] = deque()
         self._bytes = 0
+        self._is_pressing = False
 
     def put(self, item: Append) -> None:
         """Queue an append."""
         # Of two threads that count at once one may be lost: it only says when to commit.
         self._bytes += item.size
+        self._is_pressing = self._is_pressing or item.is_pressing
         self.items.append(item)
 
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""
+        self._is_pressing = self._is_pressing or any(item.is_pressing for item in items)
         self.items.extendleft(reversed(items))
 
     def take(self) -> list[Append]:
         """Return all appends, which are queued no longer."""
         taken: list[Append] = []
-        self._bytes = 0
+        self._bytes, self._is_pressing = 0, False
         while self.items:
             taken.append(self.items.popleft())
         return taken
 
     def is_full(self, item: Append) -> bool:
-        """Whether with an append so much would wait that it had better be committed now."""
-        return len(self.items) >= _MANY or self._bytes + item.size >= MUCH // 2
+        """Whether with an append so much would wait, or such, that it is to be committed now."""
+        if self._is_pressing or len(self.items) >= _MANY:
+            return True
+        return self._bytes + item.size >= MUCH // 2

@@ -159,18 +159,21 @@ class EventLog:
         ended.acquire()
         return item.result()
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: Event, pressing: bool = False) -> None:
         """Queue events behind what is queued; they are committed with the next batch.
 
+        Pressing ones are not queued behind: the next `post_or_wait` waits until they are committed.
         When such a batch fails the log refuses everything from then on, because a fact is missing.
 
         Raises:
             LogWriteFailed: An event cannot be written as JSON, or the log refuses.
         """
-        self._writer.post(Append(self._rows(events)))
+        item = Append(self._rows(events))
+        item.is_pressing = pressing
+        self._writer.post(item)
 
     async def post_or_wait(self, *events: Event) -> None:
-        """Do what `post` does; wait for the commit where much is queued, so that it stays bounded.
+        """Do what `post` does; wait for the commit where much is queued, or something pressing.
 
         Raises:
             LogWriteFailed: As for `post`, or as for `append`.

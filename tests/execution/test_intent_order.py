@@ -104,6 +104,22 @@ async def test_rows_of_calls_that_did_not_wait_stand_before_those_of_the_next_th
     ]
 
 
+@pytest.mark.promise("P-235")
+async def test_the_end_of_a_call_that_did_something_is_not_queued_behind(house):
+    await house.offer("demo.read", echo, **READING).offer("demo.act", echo).ready()
+    await house.call("demo.act", step="step_1")
+    with nothing_is_committed(house.log):
+        call = asyncio.ensure_future(house.call("demo.read", step="step_2"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [name for name, _ in house.provider.calls] == ["demo.act"]
+    await call
+    (row,) = house.log.read("SELECT status FROM events WHERE kind = 'invocation.end' LIMIT 1")
+    assert row[0] == "succeeded"
+    with nothing_is_committed(house.log):
+        assert (await house.call("demo.read", step="step_3")).output == "done"
+
+
 async def test_calls_that_do_not_wait_are_committed_before_many_of_them_wait(house):
     await house.offer("demo.read", echo, **READING).ready()
     for number in range(100):
