@@ -29,10 +29,10 @@ class Backlog:
 
     def put(self, item: Append) -> None:
         """Queue an append."""
-        # Of two threads that count at once one may be lost: it only says when to commit.
+        self.items.append(item)
+        # Behind it, so that whoever takes it meanwhile leaves too much said and never too little.
         self._bytes += item.size
         self._is_pressing = self._is_pressing or item.is_pressing
-        self.items.append(item)
 
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""

@@ -36,6 +36,7 @@ _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
 _AS_IT_IS = frozenset({str, bool, type(None)})
 _TEXTS = frozenset({str, type(None)})
+_ONE_LOOK = 64 * 1024
 _SHALLOW = 16
 _FEW = 256
 _SCALARS = (str, bool, int, float)
@@ -72,8 +73,7 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
     """
     try:
         row = _encode(event, ts, _NOTHING)
-        written = _whole(row) if row.blobs else row.inner
-        suspect = redactor.active and redactor.may_be_in(written)
+        suspect = redactor.active and _is_suspect(row, redactor)
         return _encode(event, ts, redactor) if suspect else row
     except RecursionError as error:
         raise _refused(event, "its body is nested too deeply", "Flatten it") from error
@@ -81,9 +81,13 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
         raise _refused(event, str(error), "Write JSON values and text columns only") from error
 
 
-def _whole(row: Row) -> bytes:
-    """Return all that is written of a row: to look at it once is cheaper than part by part."""
-    return b"\n".join((row.inner, *(blob.data for blob in row.blobs)))
+def _is_suspect(row: Row, redactor: Redactor) -> bool:
+    if not row.blobs:
+        return redactor.may_be_in(row.inner)
+    parts = (row.inner, *(blob.data for blob in row.blobs))
+    if row.size <= _ONE_LOOK:
+        return redactor.may_be_in(b"\n".join(parts))
+    return any(map(redactor.may_be_in, parts))
 
 
 def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:

@@ -124,6 +124,8 @@ class Writer:
         try:
             with self._gate:
                 self._usability.require()
+            if item.is_flush and not self._queue.items:
+                return True
             batch = self._commit_at_once(item)
         finally:
             self._turn.release()
