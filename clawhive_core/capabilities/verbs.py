@@ -34,6 +34,8 @@ class Verb:
     """A resource that this verb understands."""
     unsafe: bool = False
     """Whether a right is kept from children unless a grant says otherwise."""
+    reads_here: bool = False
+    """Whether it only reads what lies on this machine: nothing changes, and nobody else hears."""
 
 
 _TABLE = (
@@ -44,6 +46,7 @@ _TABLE = (
         "allow",
         "Read a file or list a folder; allowed in the workspace, except sensitive names.",
         "${workspace}/**",
+        reads_here=True,
     ),
     Verb(
         "fs.write",
@@ -86,7 +89,15 @@ _TABLE = (
         "Open a connection to a host and port.",
         "db.example.com:5432",
     ),
-    Verb("env.read", "word", "L0", "deny", "Read an environment variable.", "LANG"),
+    Verb(
+        "env.read",
+        "word",
+        "L0",
+        "deny",
+        "Read an environment variable.",
+        "LANG",
+        reads_here=True,
+    ),
     Verb("secret.use", "word", "L0", "deny", "Get a secret by its name.", "github/token"),
     Verb(
         "tool.call",
@@ -119,6 +130,7 @@ _TABLE = (
         "allow",
         "Read a file of the session's sandbox directory, relative to it.",
         "out/**",
+        reads_here=True,
     ),
     Verb(
         "sandbox.write",

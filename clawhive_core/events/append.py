@@ -24,6 +24,7 @@ class Append:
         "_future",
         "error",
         "is_posted",
+        "is_pressing",
         "loop",
         "rows",
         "seqs",
@@ -46,6 +47,8 @@ class Append:
         self.error: BaseException | None = None
         self.is_posted = False
         """Whether nobody waits for it."""
+        self.is_pressing = False
+        """Whether it is not to wait for company longer than until something follows it."""
         self.loop: AbstractEventLoop | None = None
         self._future: Future[None] | None = None
         self._done: threading.Lock | None = None

@@ -123,9 +123,11 @@ class EventLog:
         Raises:
             LogWriteFailed: Nothing of this append was kept.
         """
+        return await self._ended(Append(self._rows(events), sync=sync, within=within))
+
+    async def _ended(self, item: Append) -> list[int]:
         import asyncio
 
-        item = Append(self._rows(events), sync=sync, within=within)
         # Nobody else appends now: committed in this thread it costs half of a change of threads.
         # Else it waits for company, because one commit serves all that wait for it.
         held, writer = self._appending, self._writer
@@ -157,15 +159,30 @@ class EventLog:
         ended.acquire()
         return item.result()
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: Event, pressing: bool = False) -> None:
         """Queue events behind what is queued; they are committed with the next batch.
 
+        Pressing ones are not queued behind: the next `post_or_wait` waits until they are committed.
         When such a batch fails the log refuses everything from then on, because a fact is missing.
 
         Raises:
             LogWriteFailed: An event cannot be written as JSON, or the log refuses.
         """
-        self._writer.post(Append(self._rows(events)))
+        item = Append(self._rows(events))
+        item.is_pressing = pressing
+        self._writer.post(item)
+
+    async def post_or_wait(self, *events: Event) -> None:
+        """Do what `post` does; wait for the commit where much is queued, or something pressing.
+
+        Raises:
+            LogWriteFailed: As for `post`, or as for `append`.
+        """
+        item = Append(self._rows(events))
+        if self._writer.is_full(item):
+            await self._ended(item)
+        else:
+            self._writer.post(item)
 
     async def flush(self) -> None:
         """Return when everything posted is committed and the listeners have heard of it.

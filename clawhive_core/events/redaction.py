@@ -9,7 +9,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from clawhive_core.events.token_forms import finder, may_hold_token, without_tokens
+from clawhive_core.events.token_forms import (
+    absence,
+    holding_no_token,
+    may_hold_token,
+    without_tokens,
+)
 
 MARK = "[redacted]"
 """What stands where a secret stood."""
@@ -40,7 +45,7 @@ class Redactor:
         self._lock = threading.Lock()
         self._secrets: set[str] = set()
         self._needles: tuple[str, ...] = ()
-        self._finder: tuple[tuple[str, ...], Callable[[str], bool]] | None = None
+        self._absence: tuple[tuple[str, ...], Callable[[str], bool]] | None = None
         self._text: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
 
@@ -62,19 +67,23 @@ class Redactor:
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8, JSON or not, may hold a secret: a quick first look."""
-        if self._needles and self._holds_known(data.decode("utf-8", "replace")):
+        text = data.decode("utf-8", "replace")
+        if self._needles and self._holds_known(text):
             return True
-        return self._by_form and may_hold_token(data)
+        return self._by_form and not holding_no_token()(text)
 
     def _holds_known(self, text: str) -> bool:
         """Return whether a text holds a part of a known secret that no form of it lacks."""
-        needles, made = self._needles, self._finder
+        needles, made = self._needles, self._absence
         if len(text) < _FEW or "" in needles:
             return any(needle in text for needle in needles)
         # Another thread may add a secret meanwhile: one made for fewer must not stay.
         if made is None or made[0] is not needles:
-            made = self._finder = (needles, finder(["|".join(map(re.escape, needles))]))
-        return made[1](text)
+            made = self._absence = (needles, absence(["|".join(map(re.escape, needles))]))
+        try:
+            return not made[1](text)
+        except UnicodeEncodeError:  # a lone surrogate, which is part of no needle
+            return not made[1](text.encode("utf-8", "replace").decode("utf-8"))
 
     def text(self, value: str) -> str:
         """Return the text without secrets."""

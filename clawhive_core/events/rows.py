@@ -36,6 +36,7 @@ _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
 _AS_IT_IS = frozenset({str, bool, type(None)})
 _TEXTS = frozenset({str, type(None)})
+_ONE_LOOK = 64 * 1024
 _SHALLOW = 16
 _FEW = 256
 _SCALARS = (str, bool, int, float)
@@ -81,9 +82,12 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
 
 
 def _is_suspect(row: Row, redactor: Redactor) -> bool:
-    if redactor.may_be_in(row.inner):
-        return True
-    return any(redactor.may_be_in(blob.data) for blob in row.blobs)
+    if not row.blobs:
+        return redactor.may_be_in(row.inner)
+    parts = (row.inner, *(blob.data for blob in row.blobs))
+    if row.size <= _ONE_LOOK:
+        return redactor.may_be_in(b"\n".join(parts))
+    return any(map(redactor.may_be_in, parts))
 
 
 def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
@@ -96,7 +100,21 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     body, blobs = _direct(event, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
-    texts = _texts(event, redactor)
+    texts = (
+        event.kind,
+        event.trace_id,
+        event.run_id,
+        event.task_id,
+        event.step_id,
+        event.invocation_id,
+        event.conversation_id,
+        event.principal,
+        event.tool,
+        event.provider_id,
+        event.status,
+    )
+    if redactor.active:
+        texts = _redacted(texts, redactor)
     if type(event.version) is not int or not _TEXTS.issuperset(map(type, texts)):
         _refuse_types(event, texts)
     kind, *rest = texts
@@ -122,6 +140,8 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
+        if type(blob) is Blob and blob.encoded is not None and len(blob.encoded) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % blob.encoded)  # as nearly always
         kind, value, data = _content(blob, redactor)
         if kind == "json" and len(data) <= INLINE:
             return orjson.Fragment(b'{"$value":%b}' % data)
@@ -134,7 +154,7 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
         data = orjson.dumps(body, refer, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError:  # a key that is no text, a lone surrogate, or what `refer` raised
         return None
-    return (data.decode("utf-8"), blobs) if sorts_alike(data) else None
+    return (data.decode("utf-8"), blobs) if data.isascii() or sorts_alike(data) else None
 
 
 def _is_simple(body: Mapping[Any, Any]) -> bool:
@@ -169,25 +189,10 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
     return canonical_text(_Walk(redactor, blobs).mapping(body, 0)), blobs
 
 
-def _texts(event: Event, redactor: Redactor) -> Sequence[str | None]:
-    """Return the columns of text, the kind first; the kind and the status are ClawHive's own."""
-    texts = (
-        event.kind,
-        event.trace_id,
-        event.run_id,
-        event.task_id,
-        event.step_id,
-        event.invocation_id,
-        event.conversation_id,
-        event.principal,
-        event.tool,
-        event.provider_id,
-        event.status,
-    )
-    if not redactor.active:
-        return texts
-    redacted = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
-    return (event.kind, *redacted, event.status)
+def _redacted(texts: Sequence[str | None], redactor: Redactor) -> Sequence[str | None]:
+    """Return the columns of text redacted, but the first and last: kind and status are our own."""
+    inner = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
+    return (texts[0], *inner, texts[-1])
 
 
 def _refuse_types(event: Event, texts: Sequence[Any]) -> None:

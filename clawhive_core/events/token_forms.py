@@ -128,8 +128,8 @@ _DULL = 2
 """A token of so few different characters is none: `sk_live_xxxxxxxxxxxx`."""
 
 
-def finder(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Return what tells whether a text holds a match of any pattern, at a gigabyte a second.
+def absence(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Return what tells whether a text holds no match of any pattern, at a gigabyte a second.
 
     Its library is imported here: when something is first written.
     """
@@ -137,20 +137,13 @@ def finder(patterns: Iterable[str]) -> Callable[[str], bool]:
 
     schema = {"not": {"anyOf": [{"pattern": each} for each in patterns]}}
     options = RegexOptions(size_limit=64 * 1024 * 1024)
-    holds_none = validator_for(schema, pattern_options=options).is_valid
-
-    def holds(text: str) -> bool:
-        try:
-            return not holds_none(text)
-        except UnicodeEncodeError:  # a lone surrogate, which is part of no pattern
-            return not holds_none(text.encode("utf-8", "replace").decode("utf-8"))
-
-    return holds
+    return validator_for(schema, pattern_options=options).is_valid
 
 
 @cache
-def _looks_so() -> Callable[[str], bool]:
-    return finder(_LOOKS)
+def holding_no_token() -> Callable[[str], bool]:
+    """Return what tells whether a text, JSON or not, surely holds nothing like a secret."""
+    return absence(_LOOKS)
 
 
 @cache
@@ -160,7 +153,7 @@ def _compiled() -> re.Pattern[str]:
 
 def may_hold_token(data: bytes) -> bool:
     """Return whether a text in UTF-8, JSON or not, holds something that looks like a secret."""
-    return _looks_so()(data.decode("utf-8", "replace"))
+    return not holding_no_token()(data.decode("utf-8", "replace"))
 
 
 def without_tokens(text: str, mark: str) -> str:

@@ -46,7 +46,7 @@ class Transaction:
         self.rows: list[StoredRow] = []
         self._connection = connection
         self._seq, self._hash = start if tip is None else tip
-        self._blobs: list[Body] = []
+        self._blobs: dict[str, Body] = {}
         self._written = 0
         self.bytes = 0
         """About how much was added."""
@@ -55,8 +55,8 @@ class Transaction:
         """Give an append's rows their place; `write` inserts them."""
         seq, prev = self._seq, self._hash
         for columns, inner, blobs, _ in item.rows:
-            if blobs:
-                self._blobs += blobs
+            for blob in blobs:
+                self._blobs[blob.sha256] = blob
             seq += 1
             digest = link(seq, inner, prev)
             self.rows.append((seq, *columns, prev, digest))
@@ -68,8 +68,8 @@ class Transaction:
     def write(self) -> None:
         """Insert what was added since the last time."""
         if self._blobs:
-            self._connection.executemany(_BLOB, self._blobs)
-            self._blobs = []
+            self._connection.executemany(_BLOB, self._blobs.values())
+            self._blobs = {}
         rows = self.rows[self._written :] if self._written else self.rows
         self._connection.executemany(INSERT, rows)
         self._written = len(self.rows)
@@ -84,7 +84,7 @@ class Transaction:
         """Take back what was added and done since the savepoint."""
         self._connection.execute("ROLLBACK TO append")
         self._connection.execute("RELEASE append")
-        self._blobs = []
+        self._blobs = {}
         self.rows = [row for row in self.rows if row[0] <= place.seq]
         self._written = len(self.rows)
         self._seq, self._hash = place

@@ -37,15 +37,17 @@ class Usability:
         Raises:
             LogWriteFailed: It is so.
         """
-        self.require_whole()
         # A forked child has no writer; asking the thread itself whether it lives takes locks.
-        if self.closing or self.ended or os.getpid() != self._process_id:
+        ends = self.closing or self.ended or os.getpid() != self._process_id
+        if not ends and self._lost is None and threading.get_ident() != self.thread:
+            return  # as nearly always, and every append passes here
+        self.require_whole()
+        if ends:
             raise self.unusable("The event log is closed in this process", "Open it again")
-        if threading.get_ident() == self.thread:
-            raise self.unusable(
-                "A listener or projection runs in the writer itself and cannot append",
-                "Append from the code that reacts to the event",
-            )
+        raise self.unusable(
+            "A listener or projection runs in the writer itself and cannot append",
+            "Append from the code that reacts to the event",
+        )
 
     def require_whole(self) -> None:
         """Refuse where events that nobody waited for were lost.

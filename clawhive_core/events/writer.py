@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from clawhive_core.events.append import Append, wake
+from clawhive_core.events.backlog import BACKLOG, FEW, MUCH, Backlog
 from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.events.usability import Usability
@@ -31,17 +31,12 @@ Projections = Mapping[str, tuple[Apply, ...]]
 Listener = Callable[[list[StoredEvent]], None]
 """Called after each commit, from the writer thread."""
 
-BACKLOG = 100_000
-"""How many appends may wait; beyond it posting is refused."""
-
 _PAGE = 4096
 _FRAMES = 4
 """About how many pages a commit changes besides those that its rows fill."""
 
-_FEW = 64
 _LITTLE = 64 * 1024
-_MUCH = 256 * 1024
-"""What is committed in a caller's thread at most: appends, the bytes of each, and of all."""
+"""How much of one append is committed in a caller's thread at most, in bytes."""
 
 _LINGER = 0.02
 """How long posted events wait for company, in seconds."""
@@ -59,7 +54,8 @@ class Writer:
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
         self._projections = projections
-        self._queue: deque[Append] = deque()
+        self._queue = Backlog()
+        self.is_full = self._queue.is_full
         self._bell: SimpleQueue[str] = SimpleQueue()
         self._gate = threading.Lock()
         self._turn = threading.Lock()
@@ -89,7 +85,7 @@ class Writer:
         """
         with self._gate:
             self._usability.require()
-            self._queue.append(item)
+            self._queue.put(item)
             self._waiting += not item.is_flush
         if item.loop is None or not (self.crowded or self._is_light(item)):
             self._ring()
@@ -105,7 +101,7 @@ class Writer:
             loop.call_soon(partial(self._gathered, loop, last=True))
             return
         self._ringing = None
-        if self._queue and not self._commit_gathered(loop):
+        if self._queue.items and not self._commit_gathered(loop):
             self._ring()
 
     def _ring(self) -> None:
@@ -128,6 +124,8 @@ class Writer:
         try:
             with self._gate:
                 self._usability.require()
+            if item.is_flush and not self._queue.items:
+                return True
             batch = self._commit_at_once(item)
         finally:
             self._turn.release()
@@ -152,25 +150,25 @@ class Writer:
 
     def _may_work_here(self) -> bool:
         """Take the turn of the writer's thread, where that is free and its work is little."""
-        if len(self._queue) > _FEW or self._listeners or self._pages >= CHECKPOINT_PAGES:
+        if len(self._queue.items) > FEW or self._listeners or self._pages >= CHECKPOINT_PAGES:
             return False
         return self._turn.acquire(blocking=False)
 
     def _commit_at_once(self, *items: Append) -> list[Append] | None:
         """Commit what is queued, and items; return the former, None where others must do it."""
-        queued = self._take()
+        queued = self._queue.take()
         batch = [*queued, *items]
         size = 0
         for each in queued:
-            size += each.size if self._is_light(each) else _MUCH  # a heavy one is too much
-        if size >= _MUCH:
-            self._queue.extendleft(reversed(queued))
+            size += each.size if self._is_light(each) else MUCH  # a heavy one is too much
+        if size >= MUCH:
+            self._queue.put_back(queued)
             return None
         try:
             self._commit(batch, patience=0)
         except BaseException as error:
             if is_busy(error) and not self._connection.in_transaction:
-                self._queue.extendleft(reversed(queued))
+                self._queue.put_back(queued)
                 return None
             self._fail(batch, error)
             if not isinstance(error, Exception):  # Ctrl-C, which this thread may get
@@ -180,7 +178,7 @@ class Writer:
 
     def _is_light(self, item: Append) -> bool:
         """Whether all that an append needs is a little work and no disk."""
-        if item.sync or item.within is not None or not item.rows or item.size > _LITTLE:
+        if item.sync or item.within is not None or item.size > _LITTLE:
             return False
         return not self._has_projections(item)
 
@@ -192,11 +190,11 @@ class Writer:
         """
         with self._gate:
             self._usability.require()
-            if len(self._queue) >= BACKLOG:
+            if len(self._queue.items) >= BACKLOG:
                 much = f"{BACKLOG} appends wait to be written"
                 raise self._usability.unusable(much, "Append and wait")
             item.is_posted = True
-            self._queue.append(item)
+            self._queue.put(item)
         if not (self._lingering or self._rung):
             self._lingering = True
             self._bell.put("soon")
@@ -258,7 +256,7 @@ class Writer:
         """Commit what is queued; return whether there may be more."""
         self._lingering = self._rung = False
         closing = self._usability.closing
-        batch = self._take()
+        batch = self._queue.take()
         self.crowded, self._waiting = self._waiting > 1, 0
         self._lingering = bool(batch)
         if batch:
@@ -280,12 +278,6 @@ class Writer:
             self._bell.get(timeout=_LINGER)
         except Empty:
             return
-
-    def _take(self) -> list[Append]:
-        batch: list[Append] = []
-        while self._queue:
-            batch.append(self._queue.popleft())
-        return batch
 
     def _process(self, batch: list[Append]) -> None:
         flushes = [item for item in batch if item.is_flush]
@@ -316,7 +308,10 @@ class Writer:
             self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
-            self._apply(item, transaction)
+            if item.within is None and not self._has_projections(item):
+                transaction.add(item)
+            else:
+                self._apply(item, transaction)
         transaction.commit()
         self._pages += _FRAMES + transaction.bytes // _PAGE
         self._usability.note_lost(batch)
@@ -336,9 +331,6 @@ class Writer:
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""
-        if item.within is None and not self._has_projections(item):
-            transaction.add(item)
-            return
         self._tables_changed += 1
         place = transaction.savepoint()
         try:

@@ -47,6 +47,7 @@ from clawhive_core.execution.revoked import ends_with_its_rights
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
+from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta
@@ -128,7 +129,7 @@ class Executor:
 
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
-        pending.tool = catalog.current.find(call.name)
+        pending.resolve(catalog.current.find(call.name))
         reach = pending.scope.reach
         if reach is not None and not reach.allows(call.name, pending.meta):
             raise not_imported(pending, reach.skill_id)
@@ -229,16 +230,10 @@ class Executor:
         await self._decide(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
-        """Write the intent and, in the same transaction, use up what the call uses.
-
-        Where the caller is cancelled meanwhile, it also writes that nothing was done.
-        """
+        """Write the intent and use up what the call uses; of a cancelled caller its end, too."""
         log = self._wiring.log
         try:
-            if pending.uses_up:
-                await append_intent(pending, log)
-            else:
-                await log.append(pending.started(), sync=pending.leaves_the_run)
+            await append_intent(pending, log)
         except LogWriteFailed:
             raise
         except RunError as error:
@@ -328,13 +323,17 @@ class Executor:
             return self._fail(pending, context.partial, "failed", finished)
         error = error_of(finished)
         status = "failed" if error else "succeeded"
-        self._wiring.log.post(pending.ended(status, finished, error))
+        self._post(pending, pending.ended(status, finished, error))
         return learnt(pending, finished)
+
+    def _post(self, pending: PendingCall, *events: Event) -> None:
+        """Record how a call ended; of one that may have done anything, nothing queues behind it."""
+        self._wiring.log.post(*events, pressing=not pending.only_reads)
 
     def _park(self, pending: PendingCall, context: ToolContext, asked: NeedHumanApproval) -> Parked:
         """Record that a tool stops until a person has answered a call of its own."""
         result = parked_result(pending.call.id, asked, context.partial)
-        self._wiring.log.post(pending.ended("parked", result, None))
+        self._post(pending, pending.ended("parked", result, None))
         return Parked(pending, asked)
 
     def _fail(
@@ -346,7 +345,7 @@ class Executor:
     ) -> Outcome:
         """Record a failed execution and answer it with its code and what output there was."""
         result = partial_result(pending.call.id, refusal, partial)
-        self._wiring.log.post(*pending.failed(status, result, refusal))
+        self._post(pending, *pending.failed(status, result, refusal))
         return learnt(pending, result)
 
     async def call_nested(

@@ -28,10 +28,21 @@ _RETURNS = frozenset((GRANT_RETURNED, QUOTA_RETURNED))
 async def append_intent(pending: PendingCall, log: EventLog) -> None:
     """Write the intent and, in the same transaction, use up what the call uses.
 
+    That of a call which only reads is queued: it is committed before all that follows the call.
+
     Raises:
         RunError: The approval, a use or the quota is gone; nothing was written.
         LogWriteFailed: It could not be written.
     """
+    if pending.uses_up:
+        await _append_with_uses(pending, log)
+    elif pending.only_reads:
+        await log.post_or_wait(pending.started())
+    else:
+        await log.append(pending.started(), sync=pending.leaves_the_run)
+
+
+async def _append_with_uses(pending: PendingCall, log: EventLog) -> None:
     events, checks = [pending.started()], list[Within]()
     if pending.counted:
         events.insert(0, used(line_of(log, pending.counted), **pending.ids))

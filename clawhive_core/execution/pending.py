@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from clawhive_core.capabilities import verb_of
 from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
@@ -70,11 +71,17 @@ class PendingCall:
     grants: tuple[tuple[str, str], ...] = field(default=())
     quota: Quota | None = None
     """What it counts as, where the skill that exports the tool limits its calls."""
+    meta: ToolMeta | None = field(init=False)
+    """The tool's definition, once it is resolved."""
 
-    @property
-    def meta(self) -> ToolMeta | None:
-        """The tool's definition, once it is resolved."""
-        return None if self.tool is None else self.tool.meta
+    def __post_init__(self) -> None:
+        """Take the tool that it may be made with."""
+        self.meta = None if self.tool is None else self.tool.meta
+
+    def resolve(self, tool: Tool | None) -> None:
+        """Take the tool that its name stands for, None where it stands for none."""
+        self.tool = tool
+        self.meta = None if tool is None else tool.meta
 
     def request(self, meta: ToolMeta) -> PolicyRequest:
         """Return what is decided about."""
@@ -96,6 +103,26 @@ class PendingCall:
         return meta is not None and (meta.side_effects or meta.risk != "safe")
 
     @property
+    def only_reads(self) -> bool:
+        """Whether nothing outside this process can be other for it, nor has heard of it.
+
+        Then its intent need not be committed before it: it comes before whatever follows the call.
+        """
+        meta = self.meta
+        if meta is None or meta.risk != "safe" or meta.side_effects or not meta.idempotent:
+            return False
+        if meta.capability_level != "L0" or self.uses_up:
+            return False
+        own = f"tool.call:{meta.name}"
+        for text in self.capabilities:
+            if text == own:
+                continue
+            verb = verb_of(text.partition(":")[0])
+            if verb is None or not verb.reads_here:
+                return False
+        return True
+
+    @property
     def asks(self) -> bool:
         """Whether a person must answer."""
         return self.decision is not None and self.decision.verdict == "ask"
@@ -115,6 +142,9 @@ class PendingCall:
     @property
     def uses_up(self) -> bool:
         """Whether it uses anything up: an approval, a grant's use, a call of a quota."""
+        decided = self.decision
+        if self.approval_id is None and self.quota is None and decided and not decided.counted:
+            return False  # as of nearly every call
         return self.is_newly_approved or bool(self.counted) or self.quota is not None
 
     def edit(self, input: Mapping[str, Any]) -> None:
@@ -172,9 +202,10 @@ class PendingCall:
 
     def _facts(self) -> dict[str, Any]:
         meta, decision, scope = self.meta, self.decision, self.scope
+        name = self.call.name if meta is None else meta.name
         written = canonical(self.call.input)
         facts: dict[str, Any] = {
-            "step": {"name": self.step_name, "label": scope.label, "ordinal": scope.ordinal},
+            "step": {"name": f"tool.{name}", "label": scope.label, "ordinal": scope.ordinal},
             "tool_call": {
                 "id": self.call.id,
                 "name": self.call.name,
@@ -194,10 +225,11 @@ class PendingCall:
             "idempotency_key": idempotency_key(scope, self.call.id),
             "parent_invocation_id": scope.parent_invocation_id,
         }
-        facts.update(scope.run.above)
+        if scope.run.parent_run_id is not None:
+            facts.update(scope.run.above)
         if self.asked_input is not None:
             facts["asked_input"] = Blob(self.asked_input)
-        if (lent := self._lent()) is not None:
+        if scope.grounds is not None and (lent := self._lent()) is not None:
             facts["grounds"] = lent
         return facts
 
@@ -225,11 +257,6 @@ class PendingCall:
             by = self.approval_id
             granted += [{"capability": text, "grant_id": by} for text in decision.asked]
         return granted
-
-    @property
-    def step_name(self) -> str:
-        """The step's name: `tool.` and the canonical name."""
-        return f"tool.{self.call.name if self.meta is None else self.meta.name}"
 
     @property
     def ids(self) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Running:
         result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
         async with self.owned(request):
             await self.orchestrator.start(request)
-            session = Session(self.executor, request)
+            session = Session(self.executor, self.live.log, request)
             try:
                 yield session
                 result = session.result()

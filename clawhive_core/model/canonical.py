@@ -32,10 +32,11 @@ def canonical(value: Any) -> bytes:
         TypeError: The value is not made of dict, list, tuple, str, int, float, bool and None.
     """
     try:
-        data = _encoder()(value)
+        data = (_known_encoder or _encoder())(value)
     except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    return data if sorts_alike(data) and _is_plain(value) else _careful(value)
+    alike = data.isascii() or sorts_alike(data)
+    return data if alike and _is_plain(value) else _careful(value)
 
 
 def sorts_alike(data: bytes) -> bool:
@@ -46,7 +47,7 @@ def sorts_alike(data: bytes) -> bool:
 def canonical_texts(value: Mapping[str, str | bool | None]) -> bytes:
     """Return `canonical` of an object without numbers, under keys in ASCII, without a look."""
     try:
-        return _encoder()(value)
+        return (_known_encoder or _encoder())(value)
     except TypeError:  # a lone surrogate
         return _careful(value)
 
@@ -72,7 +73,7 @@ def _is_plain(value: Any) -> bool:
     while stack:
         item = stack.pop()
         kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
-        if kind in _PLAIN:
+        if kind in _PLAIN or (kind is int and -_SAFE_INTEGER <= item <= _SAFE_INTEGER):
             continue
         if kind is dict:
             if item and set(map(type, item)) != _TEXT_KEYS:

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.per_call import per_call
 from clawhive_core.model.tools import Artifact, JsonSchema, ToolCall, ToolDef, ToolResult
 
 Role = Literal["user", "assistant"]
@@ -31,7 +32,7 @@ Native = Mapping[str, Any]
 adapter reads its own key only, so that a conversation may move from one provider to another."""
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class TextBlock:
     """Text."""
 
@@ -80,7 +81,7 @@ ContentBlock = TextBlock | ToolCall | ToolResult | ThinkingBlock | MediaBlock | 
 provider's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class LlmMessage:
     """One message: a role and its content blocks, which may mix kinds."""
 
@@ -93,7 +94,7 @@ class LlmMessage:
         return cls(role, (TextBlock(content),))
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class LlmRequest:
     """One question to a model."""
 
@@ -114,8 +115,25 @@ class LlmRequest:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further parameters of the provider's API, sent as they are."""
 
+    def to_model(self, model: str) -> LlmRequest:
+        """Return the same request to a model by another name."""
+        # `dataclasses.replace` takes five times as long, and every turn passes here.
+        return LlmRequest(
+            model,
+            self.messages,
+            self.system,
+            self.tools,
+            self.max_tokens,
+            self.tool_choice,
+            self.response_schema,
+            self.cache_hints,
+            self.temperature,
+            self.reasoning,
+            self.options,
+        )
 
-@dataclass(frozen=True, slots=True)
+
+@per_call
 class Usage:
     """Tokens and cost of model calls; None where the provider does not say."""
 
@@ -128,6 +146,8 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum, in which None counts as nothing."""
+        if other == _NONE:  # what a model in the process says
+            return self
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.output_tokens, other.output_tokens),
@@ -147,13 +167,16 @@ class Usage:
         }
 
 
+_NONE = Usage()
+
+
 def _sum(a: Any, b: Any) -> Any:
     if a is None:
         return b
     return a if b is None else a + b
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class LlmResponse:
     """A model's answer: blocks, why it stopped, what it used."""
 
@@ -169,12 +192,12 @@ class LlmResponse:
     @property
     def text(self) -> str:
         """All text blocks, joined."""
-        return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+        return "".join([block.text for block in self.content if isinstance(block, TextBlock)])
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that the model asks for, in order."""
-        return tuple(block for block in self.content if isinstance(block, ToolCall))
+        return tuple([block for block in self.content if isinstance(block, ToolCall)])
 
 
 def block_to_json(block: ContentBlock) -> dict[str, Any]:

@@ -16,6 +16,6 @@ def per_call(cls: type[T]) -> type[T]:
 
     That is held by type checkers alone: `frozen=True` sets every field through a call of its own,
     and an event with its fourteen fields takes four times as long to make (1.8 us for 0.4). It is
-    for what the executor makes at each call, and for nothing else.
+    for what the executor and the loop make at each call and turn, and for nothing else.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -11,13 +11,15 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall
 from clawhive_core.runs.orchestrator import RunRequest, RunResult
+from clawhive_core.runs.record.journal import Journal
 
 
 class Session:
     """Calls tools through the executor, each a step of the session's run."""
 
-    def __init__(self, door: Door, request: RunRequest) -> None:
+    def __init__(self, door: Door, journal: Journal, request: RunRequest) -> None:
         self._door = door
+        self._journal = journal
         self._request = request
         self._calls = 0
         self._last: Outcome | None = None
@@ -44,7 +46,7 @@ class Session:
         return outcome.to_dict() if isinstance(outcome, Refusal) else outcome.value
 
     async def invoke(self, name: str, input: Mapping[str, Any]) -> Outcome:
-        """Call a tool and return the whole result or refusal."""
+        """Call a tool and return the whole result or refusal, once it is on record."""
         index, self._calls = self._calls, self._calls + 1
         if self._request.principal.kind == "user":
             self._request.scope.grounds.say(input)
@@ -55,6 +57,7 @@ class Session:
             ordinal=index,
         )
         outcome = await self._door.invoke(ToolCall(f"call_{index}", name, dict(input)), scope)
+        await self._journal.append()
         self._last = outcome
         if not isinstance(outcome, Refusal):
             self._artifacts.extend(outcome.artifacts)

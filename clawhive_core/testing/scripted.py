@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.errors import ModelError
@@ -84,16 +83,29 @@ def answer(script: Sequence[Answer], number: int, request: LlmRequest) -> LlmRes
     response = given if isinstance(given, LlmResponse | str) else given(request)
     if isinstance(response, str):
         response = LlmResponse((TextBlock(response),))
-    return replace(response, content=_with_ids(response.content, number))
+    if not response.tool_calls:
+        return response
+    return LlmResponse(
+        _with_ids(response.content, number),
+        response.stop_reason,
+        response.usage,
+        response.model,
+        response.response_id,
+        response.raw_stop_reason,
+    )
 
 
 def _with_ids(content: Sequence[ContentBlock], number: int) -> tuple[ContentBlock, ...]:
     return tuple(
-        replace(block, id=f"call_{number}_{index}")
+        _with_id(block, f"call_{number}_{index}")
         if isinstance(block, ToolCall) and not block.id
         else block
         for index, block in enumerate(content, 1)
     )
+
+
+def _with_id(call: ToolCall, id: str) -> ToolCall:
+    return ToolCall(id, call.name, call.input, call.catalog_revision, call.malformed, call.native)
 
 
 def calling(name: str, input: Mapping[str, Any], text: str = "") -> LlmResponse:

@@ -10,6 +10,7 @@ import pytest
 
 from clawhive_core.audit.verify import verify
 from clawhive_core.errors import LogWriteFailed
+from clawhive_core.events.append import Append
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.schema import RoomSchema
 
@@ -301,3 +302,57 @@ def test_a_forked_child_is_refused_instead_of_writing_with_its_parents_connectio
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+async def test_a_flush_commits_what_was_posted_where_it_is_called_and_else_touches_nothing(log):
+    begun = []
+
+    def trace(sql):
+        if sql.startswith("BEGIN"):
+            begun.append(threading.get_ident())
+
+    await log.append(Event("a", {}))
+    log._writer._connection.set_trace_callback(trace)
+    await log.flush()
+    assert begun == []
+    log.post(Event("b", {}))
+    await log.flush()
+    log._writer._connection.set_trace_callback(None)
+    assert begun == [threading.get_ident()]
+    assert kinds(log) == ["a", "b"]
+
+
+async def test_a_flush_of_lost_events_says_so_where_it_is_called(log, path):
+    moved = path.with_name("moved.db")
+    path.rename(moved)
+    log.post(Event("lost", {}))
+    for _ in range(2):
+        with pytest.raises(LogWriteFailed, match="cannot be opened"):
+            await log.flush()
+    moved.rename(path)
+
+
+async def test_what_is_pressing_is_committed_before_what_may_wait(log):
+    log.post(Event("a", {}), pressing=True)
+    await log.post_or_wait(Event("b", {}))
+    assert kinds(log) == ["a", "b"]
+    await log.post_or_wait(Event("c", {}))
+    with log._writer._turn:  # nothing is committed meanwhile
+        log.post(Event("d", {}), pressing=True)
+        assert log._writer.is_full(Append())
+    await log.flush()
+    assert kinds(log) == ["a", "b", "c", "d"]
+    assert not log._writer.is_full(Append())
+
+
+async def test_what_is_put_back_because_another_process_writes_still_presses(log, path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        first = Append(log._rows([Event("a", {})]))
+        first.is_pressing = True
+        log._writer._queue.put(first)
+        assert not log._writer.commit_here(Append(log._rows([Event("b", {})])))
+        assert log._writer.is_full(Append())
+        other.execute("ROLLBACK")
+    await log.flush()
+    assert kinds(log) == ["a"]

@@ -32,12 +32,13 @@ async def main():
     flags = {
         "agents.helper.description": "Helps.",
         "agents.helper.model": "scripted:child.json",
-        "policy.allow": ["agent.spawn:helper"],
+        "policy.allow": ["agent.spawn:helper", "tool.call:local.note"],
     }
     async with Hive.open(flags=flags) as hive:
-        for name, function in (("local.note", note), ("local.wait", wait)):
-            meta = ToolMeta(name, "A tool.", SCHEMA, "local", risk="safe", idempotent=True)
-            hive.tools.add(meta, function)
+        facts = {"risk": "safe", "idempotent": True}
+        writes = ToolMeta("local.note", "A tool.", SCHEMA, "local", side_effects=True, **facts)
+        hive.tools.add(writes, note)
+        hive.tools.add(ToolMeta("local.wait", "A tool.", SCHEMA, "local", **facts), wait)
         if word == "run":
             run = await hive.run("go", model="scripted:parent.json")
         else:

@@ -1,7 +1,10 @@
+from dataclasses import fields, replace
+
 import pytest
 
 from clawhive_core.model.messages import (
     LlmMessage,
+    LlmRequest,
     LlmResponse,
     MediaBlock,
     ProviderBlock,
@@ -58,3 +61,15 @@ def test_usage_adds_up_and_what_nobody_said_stays_unsaid():
     total = Usage(input_tokens=1, cost=0.5) + Usage(input_tokens=2, output_tokens=3)
     assert total == Usage(input_tokens=3, output_tokens=3, cost=0.5)
     assert (Usage() + Usage()).to_dict() == dict.fromkeys(Usage().to_dict())
+
+
+def test_a_request_to_another_model_asks_the_same():
+    names = [each.name for each in fields(LlmRequest)]
+    request = LlmRequest(**{name: f"the {name}" for name in names})
+    assert request.to_model("other") == replace(request, model="other")
+
+
+def test_usage_of_which_nothing_is_known_adds_nothing():
+    assert (
+        Usage(1, 2, cost=0.5) + Usage() == Usage() + Usage(1, 2, cost=0.5) == Usage(1, 2, cost=0.5)
+    )

@@ -284,3 +284,49 @@ async def test_model_errors_are_recorded_so_that_the_failure_repeats():
         run = await hive.run("go", options=RunOptions(model=MODEL))
         report = await hive.replay(run["run_id"])
     assert (report.ok, report.complete) == (True, True)
+
+
+@pytest.mark.promise("P-234")
+async def test_what_a_model_at_a_host_is_sent_is_on_record_before_with_all_that_it_follows(tools):
+    seen = []
+
+    class Elsewhere(ScriptedModel):
+        host = default_host = "models.example.com"
+
+        async def chat(self, request):
+            rows = hive.log.read("SELECT kind FROM events WHERE kind GLOB '[mi]*' ORDER BY seq")
+            seen.append([row[0] for row in rows])
+            return await super().chat(request)
+
+    tools.add("test.look", lambda given, ctx: "seen", idempotent=True)
+    model = Elsewhere([calling("test.look", {}), "Done."])
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        run = await hive.run("Look.", model=MODEL)
+    assert run["output"] == "Done."
+    round_ = ["model.start", "model.end", "invocation.start", "invocation.end"]
+    assert seen == [["model.start"], [*round_, "model.start"]]
+
+
+async def test_a_model_in_this_process_is_asked_without_waiting_for_the_log(tools):
+    def held(_):
+        hive.log._writer._turn.acquire()
+        return calling("test.look", {})
+
+    def released(_):
+        hive.log._writer._turn.release()
+        return "Done."
+
+    tools.add("test.look", lambda given, ctx: "seen", idempotent=True)
+    async with memory_hive(providers=[tools], adapters=[ScriptedModel([held, released])]) as hive:
+        run = await hive.run("Look.", model=MODEL)
+    assert run["output"] == "Done."
+
+
+@pytest.mark.promise("P-233")
+async def test_what_a_session_is_told_is_on_record(tools):
+    tools.add("test.look", lambda given, ctx: "seen", idempotent=True)
+    async with memory_hive(providers=[tools]) as hive, hive.session() as session:
+        for number in range(1, 4):
+            assert await session.call("test.look", {}) == "seen"
+            ended = "SELECT count(*) FROM events WHERE kind = 'invocation.end'"
+            assert hive.log.read(ended)[0][0] == number

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.errors import ModelError
+from clawhive_core.errors import ModelError, RunError
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.messages import (
     LlmMessage,
@@ -20,6 +20,7 @@ from clawhive_core.model.messages import (
 )
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.runs.loop.compaction import ClearOldResults
+from clawhive_core.runs.loop.repetition import Repetition
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.retry import MOST_SECONDS, PATIENCE_SECONDS, delay
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
@@ -366,3 +367,38 @@ async def test_a_conversation_below_the_bound_stays_the_same_object():
     assert await clear.compact(messages, Usage(input_tokens=10), None) is messages
     shorter = await clear.compact(messages, Usage(input_tokens=11), None)
     assert await clear.compact(shorter, Usage(input_tokens=11), None) is shorter
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ({"a": [1], "b": None}, {"b": None, "a": [1]}, True),
+        ({"a": 1.0}, {"a": 1}, True),
+        ({"a": True}, {"a": 1}, False),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": "1"}, {"a": 1}, False),
+    ],
+)
+def test_arguments_are_equal_where_their_json_is(one, other, equal):
+    repetition = Repetition(frozenset())
+    given = (one, other, one)
+    calls = [ToolCall(f"call_{index}", "test.echo", each) for index, each in enumerate(given)]
+    if not equal:
+        repetition.ask(calls)
+        return
+    with pytest.raises(RunError, match="3 times in a row"):
+        repetition.ask(calls)
+
+
+def test_bottomless_arguments_are_left_to_the_executor():
+    def deep():
+        made = {}
+        for _ in range(20_000):
+            made = {"a": made}
+        return made
+
+    repetition = Repetition(frozenset())
+    one, other = deep(), deep()
+    repetition.ask([ToolCall("call_1", "t", one), ToolCall("call_2", "t", other)])
+    while one:  # freeing them at once would exhaust the stack
+        one, other = one["a"], other["a"]

@@ -87,6 +87,8 @@ class Loop:
     compaction: Compaction | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     _offering: Offering = field(init=False)
+    _system: str = field(init=False)
+    _cache_hints: Mapping[str, Any] = field(init=False)
     _open_turn: int | None = None
     """The turn that has ended in no action yet."""
     _refused_turns: int = 0
@@ -94,6 +96,8 @@ class Loop:
 
     def __post_init__(self) -> None:
         self._offering = Offering.of(self.settings.tools, self.settings.skills)
+        self._system = self.settings.whole_system
+        self._cache_hints = {"key": self.run.conversation_id}
 
     async def answer(self, prompt: str) -> str:
         """Return the model's final text; each turn ends in one recorded action.
@@ -149,10 +153,13 @@ class Loop:
     ) -> list[LlmMessage]:
         if self.compaction is None:
             return messages
-        scope = CallScope(self.run, self.principal, f"{self.run.run_id}/r{turn}.compact")
-        complete = partial(self.models.complete, scope=scope)
+        complete = partial(self._complete_shortening, turn)
         shorter = await self.compaction.compact(messages, response.usage, complete)
         return messages if shorter is messages else list(shorter)
+
+    async def _complete_shortening(self, turn: int, request: LlmRequest) -> LlmResponse:
+        scope = CallScope(self.run, self.principal, f"{self.run.run_id}/r{turn}.compact")
+        return await self.models.complete(request, scope)
 
     def _tell(self, turn: int, text: str) -> None:
         step_id = f"{self.run.run_id}/r{turn}"
@@ -163,10 +170,10 @@ class Loop:
         request = LlmRequest(
             self.settings.model,
             tuple(messages),
-            system=self.settings.whole_system,
+            system=self._system,
             tools=self._offering.tools,
             max_tokens=self.settings.max_tokens,
-            cache_hints={"key": self.run.conversation_id},
+            cache_hints=self._cache_hints,
         )
         return await self.models.complete(request, self._scope(turn, None, 0))
 

@@ -21,7 +21,7 @@ class Repetition:
     """
 
     polling: frozenset[str]
-    _call: Any = None
+    _call: ToolCall | None = None
     _calls: int = 0
     _answer: Any = None
     _answers: int = 0
@@ -33,9 +33,9 @@ class Repetition:
             RunError: `repeated_call`: one of them is the third in a row.
         """
         for call in calls:
-            key = _key(call)
-            self._calls = self._calls + 1 if key == self._call else 1
-            self._call = key
+            is_equal = self._call is not None and _are_equal(call, self._call)
+            self._calls = self._calls + 1 if is_equal else 1
+            self._call = call
             if self._calls >= MAX_EQUAL_CALLS and call.name not in self.polling:
                 raise _repeated(call, "")
 
@@ -54,6 +54,19 @@ class Repetition:
             self._answer = key
             if self._answers >= MAX_EQUAL_CALLS:
                 raise _repeated(call, " and got the same answer")
+
+
+def _are_equal(call: ToolCall, before: ToolCall) -> bool:
+    """Whether two calls have one name and equal arguments, as JSON counts."""
+    if call.name != before.name:
+        return False
+    try:
+        if call.input != before.input:
+            return False
+    except RecursionError:
+        return False  # the executor refuses both, with the reason
+    # Only those that look alike are encoded: 1, 1.0 and true are equal to Python, not as JSON.
+    return _key(call) == _key(before)
 
 
 def _key(call: ToolCall) -> tuple[str, Any]:

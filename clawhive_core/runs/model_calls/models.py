@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any
@@ -17,8 +16,8 @@ from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.nested.recorded import ANSWERED
 from clawhive_core.execution.scope import CallScope, Signal
-from clawhive_core.model.canonical import canonical, preview
-from clawhive_core.model.events import Blob
+from clawhive_core.model.canonical import canonical, is_plain_number, preview
+from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
@@ -110,9 +109,9 @@ class Models:
         """
         adapter, name = self.adapter(request.model)
         self._allow(adapter, scope)
-        self._start(request, scope)
+        await self._start(request, scope, leaves=self._leaves(adapter))
         try:
-            response = await self._answer(adapter, replace(request, model=name), scope)
+            response = await self._answer(adapter, request.to_model(name), scope)
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
@@ -201,7 +200,12 @@ class Models:
                 fix=f"{scope.run.command} --grant {needed}",
             )
 
-    def _start(self, request: LlmRequest, scope: CallScope) -> None:
+    def _leaves(self, adapter: LlmAdapter) -> bool:
+        """Whether what an adapter is asked leaves this process."""
+        return adapter.host is not None
+
+    async def _start(self, request: LlmRequest, scope: CallScope, *, leaves: bool) -> None:
+        """Record a request; before it leaves this process, and all that was recorded before."""
         history = self._history(scope)
         new = history.extend(request.messages, self._redactor)
         body = {
@@ -214,7 +218,12 @@ class Models:
             "tool_choice": request.tool_choice,
             **_asked(request),
         }
-        self._post(scope, "model.start", body, "running")
+        plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
+        event = _event(scope, "model.start", body, "running", plain=plain)
+        if leaves:
+            await self._journal.append(event)
+        else:
+            self._journal.post(event)
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
@@ -224,20 +233,20 @@ class Models:
         return known
 
     def _end(self, request: LlmRequest, scope: CallScope, response: LlmResponse) -> None:
-        body = {
+        usage = response.usage.to_dict()
+        facts = {
             "model": request.model,
-            "response": self._history(scope).answered(response.content),
             "preview": preview(response.text),
             "stop_reason": response.stop_reason,
-            "usage": response.usage.to_dict(),
             "error": None,
-            **{
-                key: value
-                for name, key in ANSWERED.items()
-                if (value := getattr(response, name)) is not None
-            },
         }
-        self._post(scope, "model.end", body, "succeeded")
+        for name, key in ANSWERED.items():
+            if (value := getattr(response, name)) is not None:
+                facts[key] = value
+        plain = _are_plain((*facts.values(), *usage.values()))
+        said = self._history(scope).answered(response.content)
+        body = {**facts, "response": said, "usage": usage}
+        self._post(scope, "model.end", body, "succeeded", plain=plain)
         self.budget(scope.run.run_id).charge(response.usage)
 
     def _failed(self, request: LlmRequest, scope: CallScope, error: ClawHiveError) -> None:
@@ -251,11 +260,16 @@ class Models:
         }
         self._post(scope, "model.end", body, "failed")
 
-    def _post(self, scope: CallScope, kind: str, body: Mapping[str, Any], status: str) -> None:
-        event = run_event(
-            scope.run, scope.principal, kind, body, step_id=scope.step_id, status=status
-        )
-        self._journal.post(event)
+    def _post(
+        self,
+        scope: CallScope,
+        kind: str,
+        body: Mapping[str, Any],
+        status: str,
+        *,
+        plain: bool = False,
+    ) -> None:
+        self._journal.post(_event(scope, kind, body, status, plain=plain))
 
     def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""
@@ -267,6 +281,21 @@ class Models:
         return known
 
 
+def _event(
+    scope: CallScope, kind: str, body: Mapping[str, Any], status: str, *, plain: bool = False
+) -> Event:
+    columns: dict[str, Any] = {"step_id": scope.step_id, "status": status, "plain": plain}
+    return run_event(scope.run, scope.principal, kind, body, **columns)
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    """Whether values are text, nothing, or numbers that every encoder writes in one way."""
+    for value in values:
+        if value is not None and type(value) is not str and not is_plain_number(value):
+            return False
+    return True
+
+
 @lru_cache(maxsize=64)
 def _call_of(provider: str) -> Capability:
     """Return the right to call a provider, or a provider at a host."""
@@ -275,6 +304,9 @@ def _call_of(provider: str) -> Capability:
 
 def _asked(request: LlmRequest) -> dict[str, Any]:
     """Return what else a request asks for; nothing where it is the rule."""
+    plain = request.response_schema is None and request.temperature is None
+    if plain and request.reasoning is None and not request.options:
+        return {}
     further = {
         name: value
         for name in ("response_schema", "temperature", "reasoning", "options")

@@ -283,6 +283,11 @@ class RecordedModels(Models):
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
         """Rights were decided when the run was recorded."""
 
+    def _leaves(self, adapter: LlmAdapter) -> bool:
+        """Nothing is sent."""
+        del adapter
+        return False
+
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
     ) -> LlmResponse:

@@ -67,6 +67,11 @@ class RecordedTurns(Models):
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
         """Nothing is sent, so that nothing needs a right."""
 
+    def _leaves(self, adapter: LlmAdapter) -> bool:
+        """Nothing is sent."""
+        del adapter
+        return False
+
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
     ) -> LlmResponse:

@@ -1,0 +1,54 @@
+"""The appends that wait to be committed, in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from clawhive_core.events.append import Append
+
+BACKLOG = 100_000
+"""How many appends may wait; beyond it posting is refused."""
+
+FEW = 64
+MUCH = 256 * 1024
+"""What is committed in a caller's thread at most: appends, and about the bytes of all."""
+
+_MANY = 60
+"""How many appends are enough of a batch."""
+
+
+class Backlog:
+    """A queue that any thread may put appends into; one at a time takes all."""
+
+    __slots__ = ("_bytes", "_is_pressing", "items")
+
+    def __init__(self) -> None:
+        self.items: deque[Append] = deque()
+        self._bytes = 0
+        self._is_pressing = False
+
+    def put(self, item: Append) -> None:
+        """Queue an append."""
+        self.items.append(item)
+        # Behind it, so that whoever takes it meanwhile leaves too much said and never too little.
+        self._bytes += item.size
+        self._is_pressing = self._is_pressing or item.is_pressing
+
+    def put_back(self, items: list[Append]) -> None:
+        """Queue appends again, before those that came meanwhile."""
+        self._is_pressing = self._is_pressing or any(item.is_pressing for item in items)
+        self.items.extendleft(reversed(items))
+
+    def take(self) -> list[Append]:
+        """Return all appends, which are queued no longer."""
+        taken: list[Append] = []
+        self._bytes, self._is_pressing = 0, False
+        while self.items:
+            taken.append(self.items.popleft())
+        return taken
+
+    def is_full(self, item: Append) -> bool:
+        """Whether with an append so much would wait, or such, that it is to be committed now."""
+        if self._is_pressing or len(self.items) >= _MANY:
+            return True
+        return self._bytes + item.size >= MUCH // 2
