@@ -32,7 +32,7 @@ class Document:
 
     Args:
         text: YAML 1.1, of which JSON is read as a part; dates stay texts.
-        file: The file as messages name it.
+        file: The file.
         first_line: How many lines of the file stand before the text.
         what: What messages call the text.
         value: What the text says, where that is known: its places are looked up when they are
@@ -51,7 +51,7 @@ class Document:
         what: str = "manifest",
         value: Any = None,
     ) -> None:
-        self.file = file
+        self._file = file
         self._text = text
         self._first_line = first_line
         self._what = what
@@ -65,6 +65,11 @@ class Document:
             self._root, self.value, plain = self._parse(text)
             if not plain or len(text) > MAX_VALUES:
                 self._inspect()
+
+    @property
+    def file(self) -> str:
+        """The file as messages name it."""
+        return shown_path(self._file)
 
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:
@@ -241,10 +246,10 @@ def read_bytes(path: Path | str, what: str) -> bytes:
 
 def _no_link(file: str) -> bytes | None:
     """Return the bytes of a file; None for a link, where it fails, or where it cannot be told."""
-    if not _NO_LINK:
+    if not NO_LINK:
         return None
     try:
-        return _bytes(file, _HOW | _NO_LINK)
+        return _bytes(file, _HOW | NO_LINK)
     except OSError:
         return None
 
@@ -293,7 +298,8 @@ def _bytes(file: str, how: int) -> bytes:
     return data
 
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Opens a file only where it is no link; 0 where the system cannot."""
 _HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
