@@ -32,7 +32,7 @@ class Document:
 
     Args:
         text: YAML 1.1, of which JSON is read as a part; dates stay texts.
-        file: The file.
+        file: The file as messages name it.
         first_line: How many lines of the file stand before the text.
         what: What messages call the text.
         value: What the text says, where that is known: its places are looked up when they are
@@ -51,7 +51,7 @@ class Document:
         what: str = "manifest",
         value: Any = None,
     ) -> None:
-        self._file = file
+        self.file = file
         self._text = text
         self._first_line = first_line
         self._what = what
@@ -65,11 +65,6 @@ class Document:
             self._root, self.value, plain = self._parse(text)
             if not plain or len(text) > MAX_VALUES:
                 self._inspect()
-
-    @property
-    def file(self) -> str:
-        """The file as messages name it."""
-        return shown_path(self._file)
 
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:

@@ -93,7 +93,7 @@ def read_skill_text(file: Path | str) -> SkillText:
     front = raw[4 : end + 1]
     values = None if end < 0 else plain_mapping(front)
     if values is not None:
-        document = Document(front, path, first_line=1, what=_WHAT, value=values)
+        document = Document(front, shown_path(path), first_line=1, what=_WHAT, value=values)
         return SkillText(path, values, raw, end + 5, document, tuple(odd))
     parts = None if end < 0 else _Parts(front, raw[end + 5 :], 1)
     return _parsed(path, raw, parts, odd)
