@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from clawhive_core.skills.documents import document
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.mending.mending import mend
 from clawhive_core.skills.report import SkillReport
@@ -73,7 +74,9 @@ def test_the_fix_of_a_byte_order_mark_takes_it_away(place):
 
 @pytest.mark.promise("P-191")
 @pytest.mark.parametrize("name", ["SKILL.md", "clawhive.yaml", "handlers.py"])
-def test_a_link_that_leaves_the_folder_of_skills_is_refused_unread(place, name):
+@pytest.mark.parametrize("flag", [document.NO_LINK, 0])
+def test_a_link_that_leaves_the_folder_of_skills_is_refused_unread(place, name, flag, monkeypatch):
+    monkeypatch.setattr(document, "NO_LINK", flag)  # Windows cannot open what is no link only
     place.skill("x", exports("a"))
     secret = place.root.parent / "secret"
     secret.write_text("---\nname: x\ndescription: secret\nid: secret\n---\n", "utf-8")

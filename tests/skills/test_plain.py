@@ -113,7 +113,8 @@ LINES = st.builds(
 )
 
 
-@settings(max_examples=1_500)
+@pytest.mark.promise("P-235")
+@settings(max_examples=1_000)
 @given(st.lists(LINES, min_size=1, max_size=6))
 def test_what_is_read_plainly_is_what_the_parser_reads(lines):
     agrees("".join(f"{line}\n" for line in lines))
@@ -128,7 +129,8 @@ def test_each_value_behind_a_key_is_what_the_parser_reads(entries):
 CHANGES = st.lists(st.tuples(st.integers(0, 400), st.sampled_from(SIGNS + "\n")), max_size=2)
 
 
-@settings(max_examples=1_500)
+@pytest.mark.promise("P-235")
+@settings(max_examples=1_000)
 @given(st.permutations([text for text, _ in PLAIN]), st.integers(1, 6), CHANGES)
 def test_a_sign_more_is_read_as_the_parser_does_or_left_to_it(texts, count, changes):
     chosen = enumerate(texts[:count])
@@ -150,11 +152,13 @@ def front(file: Path) -> str:
     return text[4 : end + 1] if text.startswith("---\n") and end > 0 else ""
 
 
+@pytest.mark.promise("P-235")
 def test_most_frontmatters_of_real_skills_are_plain_and_read_as_the_parser_does():
     read = [agrees(text) for text in map(front, REAL) if text]
     assert sum(read) > len(read) * 0.7
 
 
+@pytest.mark.promise("P-235")
 def test_the_places_of_a_plain_frontmatter_are_those_of_the_parser(tmp_path):
     file = tmp_path / "SKILL.md"
     file.write_text("---\nname: one\nmetadata:\n  a: [b, c]\n---\nText.\n", "utf-8")

@@ -241,10 +241,10 @@ def read_bytes(path: Path | str, what: str) -> bytes:
 
 def _no_link(file: str) -> bytes | None:
     """Return the bytes of a file; None for a link, where it fails, or where it cannot be told."""
-    if not _NO_LINK:
+    if not NO_LINK:
         return None
     try:
-        return _bytes(file, _HOW | _NO_LINK)
+        return _bytes(file, _HOW | NO_LINK)
     except OSError:
         return None
 
@@ -293,7 +293,8 @@ def _bytes(file: str, how: int) -> bytes:
     return data
 
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Opens a file only where it is no link; 0 where the system cannot."""
 _HOW = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 

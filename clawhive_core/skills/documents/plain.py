@@ -1,6 +1,6 @@
 """Reading a frontmatter of plain lines, as nearly all are, without the parser in C.
 
-A deliberate exception from leaving YAML to PyYAML: composing its nodes was a third of a check of
+A deliberate exception from leaving YAML to PyYAML: composing its nodes was a quarter of a check of
 many skills, and they are only asked for where something is found. What is not as simple as can be
 is left to PyYAML: comments, anchors, escapes, odd numbers, double keys, values that go on in the
 next line. Tests hold every answer against PyYAML's own.
@@ -82,7 +82,8 @@ class _Lines:
             key, colon, value = entry.partition(": ")
             if not colon:
                 key = key[:-1] if key[-1:] == ":" else ""
-            if key in made or not _is_key(key):
+            key = _key(key)
+            if not key or key in made:
                 raise _NotPlain
             value = value.strip(" ")
             if not value:
@@ -146,8 +147,9 @@ class _Lines:
 
 
 @lru_cache(1024)
-def _is_key(key: str) -> bool:
-    return _KEY.fullmatch(key) is not None and is_text(key)
+def _key(text: str) -> str:
+    """Return a key, one object for all that are alike; empty where it is none."""
+    return text if _KEY.fullmatch(text) is not None and is_text(text) else ""
 
 
 def _scalar(value: str) -> Any:

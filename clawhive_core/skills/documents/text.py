@@ -85,15 +85,15 @@ def read_skill_text(file: Path | str) -> SkillText:
         raw = decoded(data, path, "text")
     except InvalidSkill as error:
         return SkillText(path, findings=(error.finding,))
-    shown, ordinary = shown_path(path), is_ordinary(data)
+    ordinary = is_ordinary(data)
     odd = [*_other_name(path)] if path.endswith(OTHER_NAME) else []
     if not ordinary:
-        odd += odd_characters(raw, shown)
+        odd += odd_characters(raw, shown_path(path))
     end = _second_fence(raw) if ordinary else -1
     front = raw[4 : end + 1]
     values = None if end < 0 else plain_mapping(front)
     if values is not None:
-        document = Document(front, shown, first_line=1, what=_WHAT, value=values)
+        document = Document(front, shown_path(path), first_line=1, what=_WHAT, value=values)
         return SkillText(path, values, raw, end + 5, document, tuple(odd))
     parts = None if end < 0 else _Parts(front, raw[end + 5 :], 1)
     return _parsed(path, raw, parts, odd)
