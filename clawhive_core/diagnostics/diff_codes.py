@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clawhive_core.diagnostics.explanation import Explanation
+from clawhive_core.diagnostics.export_codes import LEFT_OUT
 
 _ZERO = "In a version 0.x the minor is the place of what breaks."
 
@@ -11,18 +12,21 @@ DIFF_FINDINGS: tuple[Explanation, ...] = (
         "CH0705",
         "A tool is gone, and its users were not told in time",
         "A tool is deleted or renamed 30 days after that was announced, and not before the "
-        "`removal_date` that was announced. What counts is the old version of the contract: its "
-        "`deprecated` and `announced`, else the commit that brought the entry.",
-        "Export the tool still, deprecated, and remove it when the time is up.",
+        "`removal_date` that was announced. `skills check` holds a contract against the lock, and "
+        "its users are named; `skills diff` against an older version, whose `announced` or commit "
+        f"counts. {LEFT_OUT}",
+        "Export the tool still, deprecated, and remove it when the time is up; where nobody uses "
+        "it: clawhive skills lock.",
     ),
     Explanation(
         "CH0801",
         "A change breaks, and the bump of api_version is too small",
-        "What worked under the old contract fails under the new one: a tool is gone, an input is "
+        "What worked under the old contract, or the lock, fails now: a tool is gone, an input is "
         "refused, an output is new, a call needs a subscription, more rights or a person, or may "
         "be made less often. The message shows a value where schemas differ. It needs the next "
-        f"major version. {_ZERO}",
-        "Write the version that the message gives, or take the change back.",
+        f"major version. {_ZERO} {LEFT_OUT}",
+        "Write the version that the message gives, or take the change back; never released: "
+        "clawhive skills lock.",
     ),
     Explanation(
         "CH0802",

@@ -77,21 +77,6 @@ LOCK_FINDINGS: tuple[Explanation, ...] = (
         "Try it, then accept it: clawhive skills lock.",
     ),
     Explanation(
-        "CH0817",
-        "A tool was removed without notice",
-        "It was locked and is exported no more, and nothing announced its removal 30 days before: "
-        f"neither `exports.deprecated` nor the lock. Its users are named. {LEFT_OUT}",
-        "Export it again, and deprecate it; where nobody uses it: clawhive skills lock.",
-    ),
-    Explanation(
-        "CH0818",
-        "An exported tool broke its promise without a major version",
-        "It refuses a value that it took when it was locked, or may answer one that it did not, "
-        "and `api_version` has the same major (before 1.0, the same minor). The value is in the "
-        f"message. {LEFT_OUT}",
-        "Write the next major, or restore the schema; never released: clawhive skills lock.",
-    ),
-    Explanation(
         "CH0820",
         "A required tool may do more than when it was locked",
         "Another provider offers it, or its level, risk or effects are higher.",

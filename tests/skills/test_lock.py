@@ -130,7 +130,7 @@ def test_an_import_that_no_longer_fits_is_an_error_where_it_stands(two):
     assert (error.severity, error.place) == ("error", "skills/reader/clawhive.yaml:3:11")
     assert "may answer what `reader` was locked not to get: {}" in error.message
     assert "skills/stars/clawhive.json:" in error.message
-    assert "CH0818" not in said  # a major version leaves room for it
+    assert "CH0801" not in said  # a major version leaves room for it
     assert two.own(tools=TOOLS)["reader"].state == "invalid"
     assert two.own(tools=TOOLS)["stars"].state == "loaded"
 
@@ -138,7 +138,7 @@ def test_an_import_that_no_longer_fits_is_an_error_where_it_stands(two):
 def test_a_start_finds_what_the_check_finds(two):
     write_stars(two, input_schema={**INPUT, "required": ["day"]})
     assert {each.code for each in two.findings() if each.severity == "error"} >= {
-        *("CH0815", "CH0818"),
+        *("CH0815", "CH0801"),
     }
     assert two.own()["reader"].state == "invalid"
 
@@ -146,7 +146,7 @@ def test_a_start_finds_what_the_check_finds(two):
 @pytest.mark.promise("P-218")
 def test_a_break_without_a_major_is_an_error_at_the_version(two):
     write_stars(two, "1.1", input_schema={**INPUT, "required": ["day"]})
-    error = found(two)["CH0818"]
+    error = found(two)["CH0801"]
     assert (error.severity, error.place.rpartition(":")[0]) == (
         "error",
         "skills/stars/clawhive.json:3",
@@ -160,7 +160,7 @@ def test_before_1_0_a_minor_is_the_place_to_break(place, old, new, allowed):
     write_stars(place, old)
     lock(place)
     write_stars(place, new, input_schema={**INPUT, "required": ["day"]})
-    assert ("CH0818" not in found(place)) is allowed
+    assert ("CH0801" not in found(place)) is allowed
 
 
 def test_a_later_major_that_still_fits_is_a_warning(two):
@@ -170,7 +170,7 @@ def test_a_later_major_that_still_fits_is_a_warning(two):
         "warning",
         "skills/reader/clawhive.yaml:2:9",
     )
-    assert {"CH0815", "CH0816", "CH0818"}.isdisjoint(said)
+    assert {"CH0815", "CH0816", "CH0801"}.isdisjoint(said)
 
 
 def test_what_cannot_be_told_is_a_warning_to_the_importer_and_a_note_to_the_exporter(two):
@@ -204,14 +204,14 @@ def test_numbers_and_truth_are_not_taken_for_each_other(place):
     write_stars(place, output_schema={"const": True})
     lock(place)
     write_stars(place, output_schema={"const": 1})
-    assert "CH0818" in found(place)
+    assert "CH0801" in found(place)
 
 
 @pytest.mark.promise("P-219")
 def test_a_tool_that_went_without_notice_is_an_error_that_names_its_users(two):
     write_stars(two, "2.0", ("draw", "look"))
     said = found(two)
-    error = said["CH0817"]
+    error = said["CH0705"]
     assert (error.severity, error.file) == ("error", "skills/stars/clawhive.json")
     assert "used in reader (skills/reader/clawhive.yaml:3:11)" in error.message
     assert "`replacement: look`" in error.fix.title
@@ -231,14 +231,14 @@ def test_notice_of_thirty_days_is_enough_once_they_are_over(place, announced, re
     write_stars(place)
     lock(place)
     write_stars(place, tools=("draw",), deprecated=removal(announced, removed))
-    assert ("CH0817" not in found(place)) is allowed
+    assert ("CH0705" not in found(place)) is allowed
 
 
 def test_notice_that_only_the_lock_remembers_counts(place):
     write_stars(place, deprecated=removal(-40, -1))
     lock(place)
     write_stars(place, tools=("draw",))
-    assert "CH0817" not in found(place)
+    assert "CH0705" not in found(place)
 
 
 @pytest.mark.promise("P-220")
@@ -453,7 +453,7 @@ def test_an_error_of_the_projects_own_skills_stands_in_the_way(two):
 def test_locking_accepts_what_the_lock_alone_calls_an_error(two):
     write_stars(two, input_schema={**INPUT, "required": ["day"]})
     made = lock(two)
-    assert {"CH0815", "CH0818"} <= {each.code for each in made.findings}
+    assert {"CH0815", "CH0801"} <= {each.code for each in made.findings}
     assert found(two) == {}
 
 

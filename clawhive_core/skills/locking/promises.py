@@ -122,7 +122,7 @@ class Promises:
                 f'write `api_version: "{_next_breaking(version)}"`, or let it be as it was; never'
                 f" released: {RELOCK}"
             )
-            yield (skill.exports.place or place).finding("CH0818", "error", message, fix)
+            yield (skill.exports.place or place).finding("CH0801", "error", message, fix)
 
     def _removed(
         self, skill: Skill, name: str, before: LockedSkill, now: LockedSkill
@@ -146,7 +146,7 @@ class Promises:
             fix = f"{fix} and `replacement: {renamed}`"
         start = Place(shown_path(skill.file), 1, 1)
         place = entry.place if entry is not None else skill.exports.place or start
-        yield place.finding("CH0817", "error", message, fix)
+        yield place.finding("CH0705", "error", message, fix)
 
     def _uses(self, name: str) -> list[str]:
         """Return where a tool is imported: the id and the place."""

@@ -20,7 +20,7 @@ from clawhive_core.skills.locking.locker import Locker
 from clawhive_core.skills.locking.project_lock import ProjectLock
 
 State = Literal["current", "stale", "written", "blocked"]
-_ACCEPTED = frozenset({"CH0815", "CH0817", "CH0818", "CH0611", "CH0612"})
+_ACCEPTED = frozenset({"CH0815", "CH0705", "CH0801", "CH0611", "CH0612"})
 """Errors that do not stand in the way: what locking accepts, what a catalog elsewhere may offer,
 and what only follows from another error."""
 
