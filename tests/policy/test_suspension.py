@@ -219,6 +219,21 @@ def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
     log.close()
 
 
+@pytest.mark.parametrize(("scope", "ids"), [("session", ("id_1", None)), ("task", (None, "id_1"))])
+def test_the_log_tells_whose_right_was_given_anew(tmp_path, scope, ids):
+    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    book = GrantBook(private(tmp_path), log)
+    wish = Wish(f"tool.call:{NAME}", scope, "id_1", tool=ToolIdentity.of(META).text)
+    old = book.issue(wish, {}, NOW)["grant_id"]
+    new = book.resume("last", lambda _: replace(META, risk="unknown"), NOW)["grant_id"]
+    given, revoked, anew = (each.event for each in log.events())
+    for event in (given, anew):
+        assert (event.conversation_id, event.task_id) == ids
+    assert revoked.body["grant_id"] == old
+    assert new in revoked.body["reason"]
+    log.close()
+
+
 def test_a_right_that_is_used_up_is_not_given_anew(tmp_path):
     log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
     book = GrantBook(private(tmp_path), log)
