@@ -18,6 +18,7 @@ from clawhive_core.policy import ledger
 from clawhive_core.policy.decision import decide
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.suspension import bound as bound_to
 from clawhive_core.policy.suspension import named_tool, suspension
 from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant, tool_meta
@@ -182,6 +183,13 @@ def test_nothing_is_suspended_by_a_tool_that_is_gone_nor_where_none_was_named():
     assert suspension(None, lambda _: META) == ""
     assert suspension(bound().tool, lambda _: META) == ""
     assert suspension(bound().tool, lambda _: replace(META, risk="unknown")) != ""
+
+
+def test_a_right_is_bound_to_the_tool_that_it_names_where_that_is_there():
+    one, broad, find = grant(f"tool.call:{NAME}"), grant("tool.call:mcp.**"), {NAME: META}.get
+    assert bound_to(one, find) == replace(one, tool=ToolIdentity.of(META).text)
+    assert bound_to(one, lambda _: None) == one
+    assert bound_to(broad, find) == broad
 
 
 def test_what_a_task_took_over_says_by_hashes_that_its_tool_changed():
