@@ -143,6 +143,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if self._usability.closing:",
     ): "it saves the last 20 ms of a closing log: `close` rings the bell after it set the flag",
     (
+        "clawhive_core/execution/pending.py",
+        "`not` dropped",
+        "plain = error is None and not artifacts",
+    ): "it says who need not look at a row: artifacts are texts and small numbers as well",
+    (
         "clawhive_core/execution/executor.py",
         "guard deleted",
         "if call.catalog_revision in {None, catalog.current.revision}:",
