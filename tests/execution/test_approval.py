@@ -196,6 +196,26 @@ async def test_a_used_approval_counts_for_another_attempt_of_the_same_call(house
     assert [each.state for each in house.book.list()] == ["consumed"]
 
 
+async def test_the_log_says_that_a_person_is_needed_whatever_comes_of_it(house):
+    await house.keep(approve="deny")
+    await house.parked()
+    house.answer()
+    await house.keep()
+    house.give("fs.write:${workspace}/a.txt")
+    await house.keep(step="step_2")
+    found = [
+        (each.event.kind, each.event.body["approval_required"])
+        for each in await house.events()
+        if "approval_required" in each.event.body
+    ]
+    assert found == [
+        ("invocation.refused", True),
+        ("approval.requested", True),
+        ("invocation.start", True),
+        ("invocation.start", False),
+    ]
+
+
 async def test_what_was_answered_needs_nobody_who_may_be_asked(house):
     await house.parked()
     house.answer()

@@ -199,3 +199,16 @@ async def test_no_grant_but_a_persons_lifts_a_guarded_tool(house, issuer):
     await house.offer("demo.tool", echo, effects={"path": "fs.write"}, risk="guarded").ready()
     house.give("fs.write:**", "tool.call:**", issuer=issuer)
     assert (await refused(house, {"path": "a"})).error == "approval_required"
+
+
+async def test_a_path_of_the_project_or_of_the_run_is_no_destination_and_any_other_is(house):
+    fields = {"risk": "safe", "effects": {"path": "fs.read"}, "sinks": ("path:path",)}
+    await house.offer("demo.tool", echo, **fields).ready()
+    others = [f"{house.root.parent}/outside", f"{house.root}-too"]
+    house.give(*(f"fs.read:{each}/**" for each in others), issuer="starter")
+    for path in (".", "a.txt", f"{house.root}/b/c.txt", f"{house.artifacts}/d.txt"):
+        outcome = await house.call("demo.tool", {"path": path})
+        assert not isinstance(outcome, Refusal), path
+    for path in others:
+        refusal = await house.call("demo.tool", {"path": f"{path}/a.txt"})
+        assert refusal.error == "approval_required", path

@@ -43,3 +43,8 @@ def test_the_rows_of_a_call_are_canonical_whoever_made_up_its_parts(call, label,
         pending.tool = Tool(tool_meta("demo.echo", risk=label, capability_level=label), None)
     assert same_either_way(pending.started())
     assert same_either_way(pending.ended("succeeded", ToolResult("c", output), None))
+
+
+def test_a_short_name_is_recorded_to_the_character_beside_an_id_that_is_cut():
+    call = recordable(ToolCall("x" * 300, "a  b\n", {}))
+    assert (len(call.id), call.name) == (200, "a  b\n")

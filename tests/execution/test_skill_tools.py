@@ -107,6 +107,14 @@ def project(project_root):
     return Project(project_root)
 
 
+async def test_an_exported_tool_is_described_as_its_contract_says_or_by_its_skill(project):
+    project.zodiac()
+    async with project.hive() as hive:
+        tools = hive.catalog.current.tools
+        assert tools["zodiac.calculate"].meta.description == "Compute a chart."
+        assert tools["zodiac.peek"].meta.description == "A tool of the skill `zodiac`."
+
+
 async def test_an_exported_tool_is_called_like_every_other(project):
     project.zodiac()
     assert await project.value("zodiac.calculate", {"date": "2000-01-01"}) == {

@@ -319,6 +319,16 @@ def test_what_was_allowed_once_ends_with_its_grant_and_what_was_denied_once_begi
     assert rules.authority(need).grant.grant_id == "grant_0"
 
 
+def test_rules_know_whether_a_grant_of_theirs_ends():
+    ending = grant("fs.read:/a", expires_at="2026-05-01T12:00:00.000000Z", grant_id="grant_1")
+    rules = Rules([grant("fs.read:/b")])
+    assert not rules.may_expire
+    rules.extend([ending])
+    assert rules.may_expire
+    rules.revoke(["grant_1"])
+    assert not rules.may_expire
+
+
 def test_a_rule_about_arguments_is_asked_again_for_each_call():
     need = parse("fs.write:/w/a")
     for rules in (

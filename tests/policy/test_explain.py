@@ -110,3 +110,12 @@ async def test_the_rules_in_force_tell_pattern_mode_and_issuer():
         assert ("allow", f"fs.read:{hive.root}/**", "starter") in rules
         assert "fs.*:.clawhive/**" in facts["protected"]
         assert list(hive.log.events()) == []
+
+
+async def test_the_rules_in_force_tell_what_children_may_get():
+    async with memory_hive() as hive:
+        docs = f"fs.write:{hive.root}/docs/**"
+        facts = hive.rules(RunOptions(grants=[docs, "fs.exec:/usr/bin/git"]))
+        faces = {each["pattern"]: each["delegate"] for each in facts["rules"]}
+        assert faces[docs] == docs
+        assert faces["fs.exec:/usr/bin/git"] is None

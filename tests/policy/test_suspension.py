@@ -18,6 +18,7 @@ from clawhive_core.policy import ledger
 from clawhive_core.policy.decision import decide
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.suspension import bound as bound_to
 from clawhive_core.policy.suspension import named_tool, suspension
 from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant, tool_meta
@@ -184,6 +185,13 @@ def test_nothing_is_suspended_by_a_tool_that_is_gone_nor_where_none_was_named():
     assert suspension(bound().tool, lambda _: replace(META, risk="unknown")) != ""
 
 
+def test_a_right_is_bound_to_the_tool_that_it_names_where_that_is_there():
+    one, broad, find = grant(f"tool.call:{NAME}"), grant("tool.call:mcp.**"), {NAME: META}.get
+    assert bound_to(one, find) == replace(one, tool=ToolIdentity.of(META).text)
+    assert bound_to(one, lambda _: None) == one
+    assert bound_to(broad, find) == broad
+
+
 def test_what_a_task_took_over_says_by_hashes_that_its_tool_changed():
     (task,) = derived([bound()], "task_1", str(DEFAULT_AGENT))
     assert '"contract":{}' in task.tool
@@ -216,6 +224,21 @@ def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
     assert [new[each] for each in kept] == [given[each] for each in kept]
     assert (new["uses"], new["uses_left"]) == ((1, 1) if scope[1] else (None, None))
     assert [each["grant_id"] for each in book.standing(now)] == [new["grant_id"]]
+    log.close()
+
+
+@pytest.mark.parametrize(("scope", "ids"), [("session", ("id_1", None)), ("task", (None, "id_1"))])
+def test_the_log_tells_whose_right_was_given_anew(tmp_path, scope, ids):
+    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    book = GrantBook(private(tmp_path), log)
+    wish = Wish(f"tool.call:{NAME}", scope, "id_1", tool=ToolIdentity.of(META).text)
+    old = book.issue(wish, {}, NOW)["grant_id"]
+    new = book.resume("last", lambda _: replace(META, risk="unknown"), NOW)["grant_id"]
+    given, revoked, anew = (each.event for each in log.events())
+    for event in (given, anew):
+        assert (event.conversation_id, event.task_id) == ids
+    assert revoked.body["grant_id"] == old
+    assert new in revoked.body["reason"]
     log.close()
 
 
