@@ -20,35 +20,39 @@ _MANY = 60
 class Backlog:
     """A queue that any thread may put appends into; one at a time takes all."""
 
-    __slots__ = ("_bytes", "_is_pressing", "items")
+    __slots__ = ("_bytes", "_pressing", "_settled", "items")
 
     def __init__(self) -> None:
         self.items: deque[Append] = deque()
         self._bytes = 0
-        self._is_pressing = False
+        self._pressing = 0
+        self._settled = 0
 
     def put(self, item: Append) -> None:
         """Queue an append."""
-        self.items.append(item)
-        # Behind it, so that whoever takes it meanwhile leaves too much said and never too little.
+        self._pressing += item.is_pressing
         self._bytes += item.size
-        self._is_pressing = self._is_pressing or item.is_pressing
+        self.items.append(item)
 
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""
-        self._is_pressing = self._is_pressing or any(item.is_pressing for item in items)
         self.items.extendleft(reversed(items))
 
     def take(self) -> list[Append]:
         """Return all appends, which are queued no longer."""
         taken: list[Append] = []
-        self._bytes, self._is_pressing = 0, False
+        self._bytes = 0
         while self.items:
             taken.append(self.items.popleft())
         return taken
 
+    def settle(self, items: list[Append]) -> None:
+        """Take notice that appends were committed: until then they are pressing."""
+        for item in items:
+            self._settled += item.is_pressing
+
     def is_full(self, item: Append) -> bool:
         """Whether with an append so much would wait, or such, that it is to be committed now."""
-        if self._is_pressing or len(self.items) >= _MANY:
+        if self._pressing != self._settled or len(self.items) >= _MANY:
             return True
         return self._bytes + item.size >= MUCH // 2

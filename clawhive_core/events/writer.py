@@ -313,6 +313,7 @@ class Writer:
             else:
                 self._apply(item, transaction)
         transaction.commit()
+        self._queue.settle(batch)
         self._pages += _FRAMES + transaction.bytes // _PAGE
         self._usability.note_lost(batch)
         return transaction.rows

@@ -129,7 +129,7 @@ class Executor:
 
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
-        pending.resolve(catalog.current.find(call.name))
+        pending.tool = catalog.current.find(call.name)
         reach = pending.scope.reach
         if reach is not None and not reach.allows(call.name, pending.meta):
             raise not_imported(pending, reach.skill_id)

@@ -71,17 +71,11 @@ class PendingCall:
     grants: tuple[tuple[str, str], ...] = field(default=())
     quota: Quota | None = None
     """What it counts as, where the skill that exports the tool limits its calls."""
-    meta: ToolMeta | None = field(init=False)
-    """The tool's definition, once it is resolved."""
 
-    def __post_init__(self) -> None:
-        """Take the tool that it may be made with."""
-        self.meta = None if self.tool is None else self.tool.meta
-
-    def resolve(self, tool: Tool | None) -> None:
-        """Take the tool that its name stands for, None where it stands for none."""
-        self.tool = tool
-        self.meta = None if tool is None else tool.meta
+    @property
+    def meta(self) -> ToolMeta | None:
+        """The tool's definition, once it is resolved."""
+        return None if self.tool is None else self.tool.meta
 
     def request(self, meta: ToolMeta) -> PolicyRequest:
         """Return what is decided about."""

@@ -345,12 +345,36 @@ async def test_what_is_pressing_is_committed_before_what_may_wait(log):
     assert not log._writer.is_full(Append())
 
 
+def put_pressing(log, event):
+    """Queue an event as `post` does, without waking the writer's thread."""
+    item = Append(log._rows([event]))
+    item.is_pressing = True
+    log._writer._queue.put(item)
+
+
+async def test_what_is_pressing_presses_until_it_is_committed_and_not_only_taken(log):
+    entered, release = threading.Event(), threading.Event()
+
+    def hold(_):
+        entered.set()
+        release.wait(30)
+
+    gate = asyncio.ensure_future(log.append(Event("gate", {}), within=hold))
+    put_pressing(log, Event("a", {}))
+    await asyncio.to_thread(entered.wait, 30)
+    waiting = asyncio.ensure_future(log.post_or_wait(Event("b", {})))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    release.set()
+    await asyncio.gather(gate, waiting)
+    assert kinds(log) == ["a", "gate", "b"]
+
+
 async def test_what_is_put_back_because_another_process_writes_still_presses(log, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        first = Append(log._rows([Event("a", {})]))
-        first.is_pressing = True
-        log._writer._queue.put(first)
+        put_pressing(log, Event("a", {}))
         assert not log._writer.commit_here(Append(log._rows([Event("b", {})])))
         assert log._writer.is_full(Append())
         other.execute("ROLLBACK")

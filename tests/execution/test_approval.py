@@ -319,7 +319,6 @@ def pending(house, input=None, **fields):
     made.capabilities = (f"fs.write:{house.root}/a.txt",)
     for name, value in fields.items():
         setattr(made, name, value)
-    made.resolve(made.tool)
     return made
 
 
