@@ -43,7 +43,7 @@ from clawhive_core.execution.refusals import (
     require_enabled,
 )
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
-from clawhive_core.execution.revoked import ends_with_its_rights
+from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
@@ -257,7 +257,7 @@ class Executor:
         context = self._context(pending, meta, seconds)
         doing = led(self._work(pending, context), context.nested)
         work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
-        unwatched = ends_with_its_rights(pending, work.cut)
+        unwatched = ends_with_rights(pending.scope.run.rules, pending.rights, work.cut)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:

@@ -117,6 +117,11 @@ class PendingCall:
         return True
 
     @property
+    def rights(self) -> tuple[str, ...]:
+        """The grants that allow it."""
+        return () if self.decision is None else tuple([by for _, by in self.decision.granted])
+
+    @property
     def asks(self) -> bool:
         """Whether a person must answer."""
         return self.decision is not None and self.decision.verdict == "ask"

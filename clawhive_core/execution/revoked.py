@@ -1,23 +1,31 @@
-"""What is under way ends with a revoked right: a tool, its sandbox, its handler, its sub-agents."""
+"""What is under way ends with a revoked right: a tool and all that it opened, a model's turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from clawhive_core.execution.pending import PendingCall
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.policy.rules import Rules
 
 
-def ends_with_its_rights(pending: PendingCall, cut: Callable[[], None]) -> Callable[[], object]:
-    """Have an execution cut when a grant that allowed it is revoked; the result ends the watch.
+def ends_with_rights(
+    rules: Rules, rights: Collection[str], cut: Callable[[], None]
+) -> Callable[[], object]:
+    """Have what is under way cut when a grant that allowed it is revoked.
 
     What a person approved as this one call needs no grant, and goes on.
+
+    Args:
+        rules: What tells of revocations.
+        rights: The ids of the grants.
+        cut: What ends it, now or soon.
+
+    Returns:
+        What ends the watch.
     """
-    rights = () if pending.decision is None else pending.decision.granted
 
     def tell(ended: tuple[CapabilityGrant, ...]) -> None:
-        gone = {each.grant_id for each in ended}
-        if any(grant_id in gone for _, grant_id in rights):
+        if any(each.grant_id in rights for each in ended):
             cut()
 
-    return pending.scope.run.rules.on_revoked(tell)
+    return rules.on_revoked(tell)

@@ -81,17 +81,16 @@ class ResumingModels(Models):
         self._live.used(run_id)
         return super().used(run_id)
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
         """Decide the requests that are sent now; those of the record were decided."""
-        if not self._is_recorded(scope):
-            super()._allow(adapter, scope)
+        return "" if self._is_recorded(scope) else super()._allow(adapter, scope)
 
     async def _answer(
-        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
         if self._is_recorded(scope):
             return recorded_answer(self._record, scope)
-        return await super()._answer(adapter, request, scope)
+        return await super()._answer(adapter, request, scope, right)
 
     def _is_recorded(self, scope: CallScope) -> bool:
         return bool(self._record.waiting.get((scope.step_id, "model.end")))

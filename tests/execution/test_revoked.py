@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from clawhive_core import Hive
+from clawhive_core.errors import ModelError
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.runs.record import ownership
 from clawhive_core.runs.requests import RunOptions
@@ -160,3 +161,55 @@ async def test_a_sub_agent_ends_with_the_right_to_start_it():
         assert [row[0] for row in statuses] == ["cancelled"]
         assert held.ended == "CancelledError"
         assert run["steps"][0]["error"]["code"] == "right_revoked"
+
+
+class Elsewhere(ScriptedModel):
+    """A model at a host that a person must have allowed."""
+
+    host, default_host = "models.example", None
+
+    def __init__(self, turn):
+        super().__init__(["never"], name="far")
+        self.turn, self.asked = turn, 0
+
+    async def chat(self, request):
+        self.asked += 1
+        return await self.turn(request, self)
+
+
+def far(model):
+    grant = "model.call:far/models.example"
+    return memory_hive(adapters=[model]), RunOptions(model="far:x", grants=(grant,))
+
+
+@pytest.mark.promise("P-202")
+async def test_a_models_turn_ends_with_the_right_to_ask_it_and_is_not_asked_again():
+    async def turn(request, model):
+        model.begun.set()
+        await anyio.sleep_forever()
+
+    model = Elsewhere(turn)
+    model.begun = anyio.Event()
+    opening, options = far(model)
+    async with opening as hive, anyio.create_task_group() as group:
+        group.start_soon(revoking, hive, model, "model.call")
+        with anyio.fail_after(20):
+            run = await hive.run("go", options=options)
+        assert (run["status"], run["error"]["code"]) == ("failed", "right_revoked")
+        assert model.asked == 1
+        again = await hive.replay(run["run_id"])
+        assert again.ok
+
+
+async def test_a_right_that_is_gone_between_two_attempts_is_not_used_by_the_second(monkeypatch):
+    monkeypatch.setattr("clawhive_core.runs.model_calls.models.delay", lambda *_: 0.0)
+
+    async def turn(request, model):
+        revoke(hive, "model.call")
+        raise ModelError("busy", code="overloaded")
+
+    opening, options = far(model := Elsewhere(turn))
+    async with opening as hive:
+        run = await hive.run("go", options=options)
+        assert (run["status"], run["error"]["code"]) == ("failed", "approval_required")
+        assert model.asked == 1

@@ -11,10 +11,11 @@ from typing import Any
 import anyio
 
 from clawhive_core.capabilities import Capability, parse
-from clawhive_core.catalog.bounded import Overdue, run_bounded
+from clawhive_core.catalog.bounded import Bounded, Overdue
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.nested.recorded import ANSWERED
+from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, is_plain_number, preview
 from clawhive_core.model.events import Blob, Event
@@ -105,13 +106,14 @@ class Models:
 
         Raises:
             UnknownModel: No adapter serves it.
-            ModelError: The provider failed; `denied` where policy does not allow the call.
+            ModelError: The provider failed; `denied` where policy does not allow the call,
+                `right_revoked` where it does no longer.
         """
         adapter, name = self.adapter(request.model)
-        self._allow(adapter, scope)
+        right = self._allow(adapter, scope)
         await self._start(request, scope, leaves=self._leaves(adapter))
         try:
-            response = await self._answer(adapter, request.to_model(name), scope)
+            response = await self._answer(adapter, request.to_model(name), scope, right)
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
@@ -146,15 +148,16 @@ class Models:
         return Usage() if budget is None else budget.used
 
     async def _answer(
-        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        """Ask the adapter, and again where that may help, within the run's budget."""
+        """Ask the adapter, and again where that may help, within the run's budget and rights."""
         patience, attempt = self.patience(adapter.name), 0
         while True:
             left = self.budget(scope.run.run_id).check()
             attempt += 1
             try:
-                return await self._attempt(adapter, request, scope, _least(patience.seconds, left))
+                seconds = _least(patience.seconds, left)
+                return await self._attempt(adapter, request, scope, right, seconds)
             except ModelError as error:
                 import random
 
@@ -163,18 +166,31 @@ class Models:
                     raise
                 self._retried(request, scope, error, wait)
             await anyio.sleep(wait)
+            right = self._allow(adapter, scope)
 
     async def _attempt(
-        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, seconds: float
+        self,
+        adapter: LlmAdapter,
+        request: LlmRequest,
+        scope: CallScope,
+        right: str,
+        seconds: float,
     ) -> LlmResponse:
         streams = scope.run.streams and scope.parent_invocation_id is None
         work = _streamed(adapter, request, scope) if streams else adapter.chat(request)
+        bounded = Bounded(work, _GRACE_SECONDS)
+        unwatched = ends_with_rights(scope.run.rules, (right,), bounded.cut)
         try:
-            return await run_bounded(work, seconds, _GRACE_SECONDS)
+            return await bounded.wait(seconds)
         except Overdue:
+            if bounded.is_cut:
+                message = f"the right to ask `{adapter.name}` was revoked while it answered"
+                raise ModelError(message, code="right_revoked") from None
             # Not made again: whoever waited this long should not wait as long once more.
             message = f"`{adapter.name}:{request.model}` did not answer within {seconds:g} s"
             raise ModelError(message, code="timeout") from None
+        finally:
+            unwatched()
 
     def _retried(
         self, request: LlmRequest, scope: CallScope, error: ModelError, wait: float
@@ -188,7 +204,12 @@ class Models:
         self._post(scope, "model.retry", body, "failed")
         scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
+        """Return the id of the grant that allows to ask an adapter.
+
+        Raises:
+            ModelError: None does.
+        """
         elsewhere = adapter.host != adapter.default_host
         needed = _call_of(f"{adapter.name}/{adapter.host}" if elsewhere else adapter.name)
         scope.run.refresh()
@@ -199,6 +220,7 @@ class Models:
                 code="denied" if authority.verdict == "deny" else "approval_required",
                 fix=f"{scope.run.command} --grant {needed}",
             )
+        return authority.rule
 
     def _leaves(self, adapter: LlmAdapter) -> bool:
         """Whether what an adapter is asked leaves this process."""

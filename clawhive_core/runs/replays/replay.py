@@ -280,8 +280,10 @@ class RecordedModels(Models):
         """Return what was used, by what was repeated and by the tools that were not."""
         return super().used(run_id) + self._record.used_by_tools()
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
         """Rights were decided when the run was recorded."""
+        del adapter, scope
+        return ""
 
     def _leaves(self, adapter: LlmAdapter) -> bool:
         """Nothing is sent."""
@@ -289,9 +291,9 @@ class RecordedModels(Models):
         return False
 
     async def _answer(
-        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        del adapter, request
+        del adapter, request, right
         return recorded_answer(self._record, scope)
 
 

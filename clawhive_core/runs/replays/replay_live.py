@@ -64,8 +64,10 @@ class RecordedTurns(Models):
         budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
         return budget
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> None:
+    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
         """Nothing is sent, so that nothing needs a right."""
+        del adapter, scope
+        return ""
 
     def _leaves(self, adapter: LlmAdapter) -> bool:
         """Nothing is sent."""
@@ -73,9 +75,9 @@ class RecordedTurns(Models):
         return False
 
     async def _answer(
-        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope
+        self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        del adapter, request
+        del adapter, request, right
         step_id = f"{self._record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
         stored = self._record.take(step_id, "model.end")
         if stored is None:
