@@ -107,6 +107,15 @@ def test_errors_come_as_they_are(project):
         pytest.fail("it opened")
 
 
+@pytest.fixture
+def _interruptible():
+    """Let SIGINT interrupt; a shell starts what is in its background with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("in_session", [False, True])
 def test_an_interrupted_caller_cancels_the_work_and_that_is_recorded(project, in_session):
     async def hang():
