@@ -205,14 +205,12 @@ def _with_baseline(report: SkillReport, options: dict[str, Any]) -> SkillReport:
 
 
 def _note_summary(report: SkillReport, fixed: int | None) -> None:
+    from clawhive_core.diagnostics.outputs import counted
+
     number = report.baselined
-    known = f", {_number(number, 'finding', 'findings')} known to the baseline" if number else ""
-    done = "" if fixed is None else f", {_number(fixed, 'fix', 'fixes')} made"
-    skills = _number(len(report.skills.entries), "skill", "skills")
+    known = f", {counted(number, 'finding')} known to the baseline" if number else ""
+    done = "" if fixed is None else f", {counted(fixed, 'fix')} made"
+    skills = counted(len(report.skills.entries), "skill")
     note(f"{skills} checked{known}{done}")
     if report.fixable and fixed is None:
         note(f"{report.fixable} can be mended: add --fix")
-
-
-def _number(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"

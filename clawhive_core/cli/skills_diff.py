@@ -13,7 +13,7 @@ import click
 
 from clawhive_core.cli.output import format_option, note, print_json
 from clawhive_core.cli.settings import Settings
-from clawhive_core.diagnostics.outputs import lines_of, printable, render, summary
+from clawhive_core.diagnostics.outputs import counted, lines_of, printable, render, summary
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 
@@ -157,4 +157,5 @@ def _summary(diff: SetDiff) -> str:
     names = ("changed", "added", "gone", "unreadable")
     told = [f"{numbers[name]} {name}" for name in names if numbers[name]]
     found = f"; {summary(diff.findings)}" if diff.findings else ""
-    return f"{diff.compared} skills compared: {', '.join(told) or 'no contract changed'}{found}"
+    compared = counted(diff.compared, "skill")
+    return f"{compared} compared: {', '.join(told) or 'no contract changed'}{found}"

@@ -43,12 +43,14 @@ def command(settings: Settings, *, frozen: bool, output: str, as_json: bool) -> 
 
 
 def _note(made: Relock) -> None:
-    name = made.file.path.name
+    from clawhive_core.diagnostics.outputs import counted
+
+    name, skills = made.file.path.name, counted(made.skills, "skill")
     note(
         {
             "blocked": "nothing is written: mend this first",
-            "current": f"{name} is as it should be: {made.skills} skills",
+            "current": f"{name} is as it should be: {skills}",
             "stale": f"{name} would change: look at it, then clawhive skills lock",
-            "written": f"{made.skills} skills written into {name}",
+            "written": f"{skills} written into {name}",
         }[made.state]
     )

@@ -56,7 +56,7 @@ def _codes(findings: Sequence[Finding]) -> list[str]:
     numbers = Counter((finding.severity, finding.code) for finding in findings)
     ordered = sorted(numbers, key=lambda each: (SEVERITIES.index(each[0]), each[1]))
     rows = [
-        (code, _plural(numbers[severity, code], severity), known.title if known else "")
+        (code, counted(numbers[severity, code], severity), known.title if known else "")
         for severity, code in ordered
         for known in (explain(code),)
     ]
@@ -83,11 +83,14 @@ def summary(findings: Sequence[Finding]) -> str:
     """Return the closing line, such as `3 findings: 1 error, 2 warnings`."""
     if not findings:
         return "no findings"
-    named = [_plural(number, word[:-1]) for word, number in count(findings).items() if number]
-    return f"{_plural(len(findings), 'finding')}: {', '.join(named)}"
+    named = [counted(number, word[:-1]) for word, number in count(findings).items() if number]
+    return f"{counted(len(findings), 'finding')}: {', '.join(named)}"
 
 
-def _plural(number: int, word: str) -> str:
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun: `1 skill`, `2 skills`, `0 fixes`."""
+    if number != 1 and word.endswith("x"):
+        return f"{number} {word}es"
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 

@@ -100,7 +100,7 @@ def test_a_breaking_change_is_said_in_one_line_with_its_witness(clawhive):
     assert 'error CH0801 input of `rise`: {"day": ' in finding
     assert "was accepted and is refused now" in finding
     assert fix == '      fix: write `api_version: "2.0"`'
-    assert last == "1 skills compared: 1 changed; 1 finding: 1 error"
+    assert last == "1 skill compared: 1 changed; 1 finding: 1 error"
 
 
 @pytest.mark.promise("P-206")
@@ -142,7 +142,7 @@ def test_a_report_for_ci_is_all_of_stdout(base, form):
         assert done.out.startswith("::error file=skills/sun/clawhive.yaml,line=")
     else:
         assert "CH0801" in json.dumps(json.loads(done.out))
-    assert done.err == "1 skills compared: 1 changed; 1 finding: 1 error\n"
+    assert done.err == "1 skill compared: 1 changed; 1 finding: 1 error\n"
 
 
 def test_what_is_no_mistake_passes_and_strict_fails_on_warnings(clawhive):
@@ -156,7 +156,7 @@ def test_what_is_no_mistake_passes_and_strict_fails_on_warnings(clawhive):
 @pytest.mark.promise("P-206")
 def test_nothing_changed_is_said(base):
     done = base("skills", "diff", "git:HEAD")
-    assert (done.code, done.out) == (0, "1 skills compared: no contract changed\n")
+    assert (done.code, done.out) == (0, "1 skill compared: no contract changed\n")
     value = check(base, one_object(base("skills", "diff", "git:HEAD", "--json")), "skills-diff")
     assert (value["skills"], value["findings"]) == ([], [])
 
@@ -209,7 +209,7 @@ def test_three_dots_are_the_commit_where_the_branch_began(base, git):
     git("switch", "-q", "topic")
     assert base("skills", "diff", "git:main").code == 1
     done = base("skills", "diff", "git:main...")
-    assert (done.code, done.out) == (0, "1 skills compared: no contract changed\n")
+    assert (done.code, done.out) == (0, "1 skill compared: no contract changed\n")
 
 
 @pytest.mark.promise("P-208")
@@ -322,7 +322,7 @@ def test_a_side_that_cannot_be_read_is_said(clawhive):
     assert (broken.code, "a/sun/clawhive.yaml:1:24: error CH0501" in broken.out) == (1, True)
     write("c", "sun", "exports: {api_version: 1.5}\n")
     write("d", "sun", "exports: {api_version: '1.0', tools: 3}\n")
-    assert clawhive("skills", "diff", "a", "c").out == "1 skills compared: no contract changed\n"
+    assert clawhive("skills", "diff", "a", "c").out == "1 skill compared: no contract changed\n"
     other = clawhive("skills", "diff", "a", "d")
     assert (other.code, "d/sun/clawhive.yaml:1:38: error CH0305" in other.out) == (1, True)
 
@@ -331,7 +331,7 @@ def test_a_broken_skill_that_is_gone_was_loaded_nowhere(clawhive):
     write("a", "sun", OLD)
     write("a", "odd", "exports: 3\n")
     write("b", "sun", OLD)
-    assert clawhive("skills", "diff", "a", "b").out == "1 skills compared: no contract changed\n"
+    assert clawhive("skills", "diff", "a", "b").out == "1 skill compared: no contract changed\n"
 
 
 def test_two_skills_that_are_named_are_compared_whatever_they_are_called(clawhive):
