@@ -67,6 +67,8 @@ class Finding:
     end_column: int | None = None
     fix: Fix | None = None
     url: str | None = None
+    about: tuple[str, ...] = ()
+    """The names that tie it to other findings; they are not printed."""
 
     @property
     def place(self) -> str | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean, suggested
-from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.skill import Skill
 
 
@@ -41,7 +40,6 @@ def _names(skill: Skill, word: str) -> bool:
 
 _CAUSES = frozenset({"CH0601", "CH0602", "CH0611"})
 _RESULTS = frozenset({"CH0615", "CH0616"})
-_QUOTED = pattern(r"`([^`]+)`")
 
 
 def without_consequences(findings: Sequence[Finding], causes: Iterable[Finding]) -> list[Finding]:
@@ -51,29 +49,15 @@ def without_consequences(findings: Sequence[Finding], causes: Iterable[Finding])
     the misspelt import that nothing uses it.
     """
     words = {word for cause in causes for word in _names_of(cause)}
-    return [
-        each
-        for each in findings
-        if each.code not in _RESULTS or words.isdisjoint(_prefixes(each.message))
-    ]
+    return [each for each in findings if each.code not in _RESULTS or words.isdisjoint(each.about)]
 
 
 def _names_of(cause: Finding) -> Iterator[str]:
     """Yield the misspelt name and the one that is meant: of a skill, or of a tool and its skill."""
-    title = "" if cause.fix is None else cause.fix.title
-    close = suggested(title)
+    close = suggested("" if cause.fix is None else cause.fix.title)
     if cause.code not in _CAUSES or close is None:
         return
-    quoted = [each for each in _QUOTED.findall(cause.message) if each != close][:2]
-    if not quoted:
-        return
-    *owner, wrong = quoted
-    owned = f"{owner[0]}." if owner and cause.code == "CH0602" else ""
-    yield f"{owned}{close}"
-    yield f"{owned}{wrong}"
-
-
-def _prefixes(message: str) -> Iterator[str]:
-    for name in _QUOTED.findall(message):
-        yield name
-        yield name.rpartition(".")[0]
+    for wrong in cause.about:
+        owner, dot, _ = wrong.rpartition(".")
+        yield wrong
+        yield f"{owner}{dot}{close}" if cause.code == "CH0602" else close

@@ -62,7 +62,7 @@ def _nobodys(each: Named, there: Sequence[Skill], owners: Mapping[str, object]) 
         close = nearest(each.name, [name for name in owners if name != each.name])
         fix = f"did you mean `{close}`?" if close else "install the skill that exports it"
         message = f"no other skill exports `{each.name}`"
-        return each.place.finding("CH0602", "error", message, fix)
+        return each.place.finding("CH0602", "error", message, fix, (each.name,))
     places = [
         f"{skill.id} ({tool.place})"
         for skill in there

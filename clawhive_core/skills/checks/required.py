@@ -101,10 +101,10 @@ def missing_tools(
         if skill.source != SHIPPED:  # nobody here wrote that contract, so nobody misspelt the name
             fix = meant(skill, name, there, fix)
         if known.complete:
-            yield place.finding("CH0611", "error", message, fix)
+            yield place.finding("CH0611", "error", message, fix, (name,))
         else:
             message = f"{message}, unless a plugin that lists its tools only when it runs does"
-            yield place.finding("CH0611", "note", message, fix)
+            yield place.finding("CH0611", "note", message, fix, (name,))
 
 
 def tools_elsewhere(skill: Skill, known: KnownTools, locked: Locked) -> Iterator[Finding]:

@@ -95,7 +95,8 @@ def _unknown_skill(skill: Skill, each: Import, known: Skills) -> Finding:
     others = [name for name in known if name != skill.id]
     install = "install the skill, or remove the import"
     fix = meant(skill, each.skill, others, install)
-    return each.place.finding("CH0601", "error", f"no skill is called `{each.skill}`", fix)
+    message = f"no skill is called `{each.skill}`"
+    return each.place.finding("CH0601", "error", message, fix, (each.skill,))
 
 
 def _tools(skill: Skill, each: Import, provider: Skill, today: date) -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def _tools(skill: Skill, each: Import, provider: Skill, today: date) -> Iterator
             message = f"`{provider.id}` does not export `{tool.name}`"
             if entry is not None:
                 message = f"{message} any more: it {entry.until(today)}"
-            yield tool.place.finding("CH0602", "error", message, instead or fix)
+            yield tool.place.finding("CH0602", "error", message, instead or fix, (name,))
             continue
         if entry is not None:
             fix = instead or "do without it: nothing stands in for it"

@@ -198,7 +198,7 @@ def _undeclared(skill: Skill, name: str, place: Place) -> Iterator[Finding]:
     add = f"add `{{from: {owner}, tools: [{tool}]}}` to `imports`, or `{name}` to `requires.tools`"
     message = f"`{skill.id}` calls `{name}`, which its contract does not name"
     fix = f"did you mean `{close}`? Else {add}" if close else add
-    yield place.finding("CH0615", "error", message, fix)
+    yield place.finding("CH0615", "error", message, fix, (name, owner))
 
 
 def _foreign_value(skill: Skill, path: str, place: Place, method: str) -> Iterator[Finding]:
@@ -225,5 +225,7 @@ def _unused(skill: Skill) -> Iterator[Finding]:
     body = read_skill_text(skill.text_file).body if idle and skill.text_file else ""
     for owner, tool in idle:
         if tool.name not in body and tool.name not in CORE_NAMES:
-            message = f"`{skill.id}` imports `{owner}.{tool.name}` and never uses it"
-            yield tool.place.finding("CH0616", "warning", message, "remove it from `imports`")
+            name = f"{owner}.{tool.name}"
+            message = f"`{skill.id}` imports `{name}` and never uses it"
+            fix = "remove it from `imports`"
+            yield tool.place.finding("CH0616", "warning", message, fix, (name, owner))

@@ -25,7 +25,12 @@ class Place:
     column: int | None = None
 
     def finding(
-        self, code: str, severity: Severity, message: str, fix: str | None = None
+        self,
+        code: str,
+        severity: Severity,
+        message: str,
+        fix: str | None = None,
+        about: tuple[str, ...] = (),
     ) -> Finding:
         """Return a finding at this place; what it quotes is cut and fit for a terminal."""
         return Finding(
@@ -36,6 +41,7 @@ class Place:
             line=self.line,
             column=self.column,
             fix=None if fix is None else Fix(printable(fix[:_MAX_MESSAGE])),
+            about=about,
         )
 
     def __str__(self) -> str:
