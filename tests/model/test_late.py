@@ -115,7 +115,8 @@ def test_a_late_dataclass_has_in_the_end_what_dataclasses_adds(options):
         for probe in PROBES.values():
             outcome(probe, cls)
         assert copy.copy(cls(x=1)).x == 1
-    assert set(vars(mine)) == set(vars(original))
+    # Before 3.11.3 `dataclasses` leaves a slotted class the getset of a `__weakref__` it has not.
+    assert set(vars(mine)) - {"__weakref__"} == set(vars(original)) - {"__weakref__"}
     assert not any(isinstance(each, late._Late) for each in vars(mine).values())
 
 

@@ -51,7 +51,8 @@ def test_a_tool_with_a_hyphen_is_served_by_a_function_with_an_underscore(place):
         ("\n\nasync def calculate(a, b, c): ...", "CH0512", "handlers.py:3:1", ""),
         ("def calculate(a, b, *, c): ...", "CH0512", "handlers.py:1:1", ""),
         ("def calculate(input, ctx):\n  return (", "CH0511", "handlers.py:2:10", ""),
-        ("def calculate(input, ctx): 'a\0b'", "CH0511", "handlers.py:1:1", ""),
+        ("def calculate(input, ctx): 'a\0b'", "CH0511", "handlers.py:1:30", ""),
+        ("\ndef calculate(input, ctx):\n  '\0'", "CH0511", "handlers.py:3:4", ""),
     ],
 )  # fmt: skip
 def test_a_missing_or_broken_handler_is_an_error_at_its_place(place, handlers, code, at, fix):

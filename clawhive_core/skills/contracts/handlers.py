@@ -72,8 +72,12 @@ def _no_file(skill: Skill, file: Path) -> Finding:
 
 
 def _parsed(source: str, file: Path) -> ast.Module:
+    before, zero, _ = source.partition("\0")
     try:
-        return ast.parse(source)
+        if not zero:  # releases of Python tell of it with different errors, none with its place
+            return ast.parse(source)
+        place = Place(shown_path(file), before.count("\n") + 1, len(before) - before.rfind("\n"))
+        message = "the handlers are no Python: they hold a null byte"
     except SyntaxError as error:
         place = Place(shown_path(file), error.lineno or 1, error.offset or 1)
         message = f"the handlers are no Python: {error.msg}"
