@@ -84,6 +84,7 @@ PROBES = {
     "written what is no field": lambda cls: setattr(cls(x=1), "other", 2),
     "default": lambda cls: repr(getattr(cls, "y", None))[:7],
     "copied": lambda cls: copy.copy(cls(x=1)),
+    "copied with a change": lambda cls: copy.replace(cls(x=1), x=5),  # since 3.13
     "copied deeply": lambda cls: copy.deepcopy(cls(x=1, tags=["a"])).tags,
     "not initialised": lambda cls: repr(cls.__new__(cls)),
     "property": lambda cls: cls(x=1).sum,
