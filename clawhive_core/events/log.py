@@ -21,7 +21,7 @@ from clawhive_core.events.rows import Row, decode, encode, is_reference, revive,
 from clawhive_core.events.schema import SCHEMA
 from clawhive_core.events.writer import Apply, Listener, Projections, Writer
 from clawhive_core.model.events import Event, StoredEvent
-from clawhive_core.storage.database import open_database
+from clawhive_core.storage.database import has_room_to_move, open_database
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
 
@@ -201,8 +201,13 @@ class EventLog:
         atexit.unregister(self.close)
         # The last connection to a database moves its write-ahead log into the file, which a
         # read-only one cannot: the log would grow with each process, and be read at each opening.
-        self._readers.close()
-        self._writer.close()
+        # Where the disk has no room for both, moving it would use up what is left.
+        if has_room_to_move(self._path):
+            self._readers.close()
+        try:
+            self._writer.close()
+        finally:
+            self._readers.close()
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, on a read-only connection of the calling thread.

@@ -59,6 +59,20 @@ def open_database(
         raise storage_error(error, path) from error
 
 
+def has_room_to_move(path: Path) -> bool:
+    """Whether the disk has room for all of a file's write-ahead log once more, in the file itself.
+
+    Where it has not, moving pages would take what room is left, and then stop half way.
+    """
+    if not hasattr(os, "statvfs"):
+        return True
+    try:
+        disk = os.statvfs(path)
+        return os.stat(f"{path}-wal").st_size <= disk.f_bavail * disk.f_frsize  # noqa: PTH116 - as a text
+    except OSError:  # there is none, or the folder is gone
+        return True
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]:
     """Run a block inside `BEGIN IMMEDIATE`: committed at its end, undone if it raises."""

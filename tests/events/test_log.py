@@ -1,3 +1,4 @@
+import os
 import sqlite3
 import threading
 from functools import partial
@@ -604,6 +605,22 @@ def test_whoever_closes_a_log_last_leaves_one_file_that_holds_all_of_it(tmp_path
         assert len(list(log.events())) == number
         log.close()
         assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
+
+
+@pytest.mark.promise("P-232")
+def test_a_log_that_the_disk_has_no_room_to_move_stays_where_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "hive.db"
+    full = os.statvfs_result((512, 512, 9, 0, 0, 9, 9, 9, 0, 255))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "statvfs", lambda _: full)
+        log = EventLog.open(path)
+        log.append_now(Event("a", {}))
+        log.close()
+        assert (tmp_path / "hive.db-wal").stat().st_size > 0
+    log = EventLog.open(path)
+    assert [stored.event.kind for stored in log.events()] == ["a"]
+    log.close()
+    assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
 
 
 @pytest.mark.promise("P-232")
