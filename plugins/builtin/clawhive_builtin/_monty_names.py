@@ -66,17 +66,17 @@ _MODULES = {
     "os.path": (
         "abspath altsep basename commonpath commonprefix curdir defpath devnull dirname "
         "exists expanduser expandvars extsep getatime getctime getmtime getsize isabs "
-        "isdir isfile islink ismount join lexists normcase normpath pardir pathsep "
-        "realpath relpath samefile samestat sep split splitdrive splitext "
-        "supports_unicode_filenames"
+        "isdevdrive isdir isfile isjunction islink ismount join lexists normcase normpath "
+        "pardir pathsep realpath relpath samefile samestat sep split splitdrive splitext "
+        "splitroot supports_unicode_filenames"
     ),
     "pathlib": "Path",
     "posixpath": (
         "abspath altsep basename commonpath commonprefix curdir defpath devnull dirname "
         "exists expanduser expandvars extsep getatime getctime getmtime getsize isabs "
-        "isdir isfile islink ismount join lexists normcase normpath pardir pathsep "
-        "realpath relpath samefile samestat sep split splitdrive splitext "
-        "supports_unicode_filenames"
+        "isdevdrive isdir isfile isjunction islink ismount join lexists normcase normpath "
+        "pardir pathsep realpath relpath samefile samestat sep split splitdrive splitext "
+        "splitroot supports_unicode_filenames"
     ),
     "random": (
         "Random betavariate binomialvariate choice choices expovariate gammavariate gauss "
