@@ -27,8 +27,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
-from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.journal import ENDED
+from clawhive_core.runs.replays.unsent import UnsentModels
 
 COMPARED = frozenset(
     {"plan.made", "step.end", "model.start", "model.end", "tools.enabled", "run.end"}
@@ -265,30 +265,16 @@ def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: Ca
     record.compared += 1
 
 
-class RecordedModels(Models):
+class RecordedModels(UnsentModels):
     """Answers model requests from the record; the requests themselves are compared."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(dict, RecordedJournal(record))
         self._record = record
 
-    def adapter(self, model: str) -> tuple[LlmAdapter, str]:
-        """Return no adapter: none is asked."""
-        return cast("LlmAdapter", None), model
-
     def used(self, run_id: str) -> Usage:
         """Return what was used, by what was repeated and by the tools that were not."""
         return super().used(run_id) + self._record.used_by_tools()
-
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
-        """Rights were decided when the run was recorded."""
-        del adapter, scope
-        return ""
-
-    def _leaves(self, adapter: LlmAdapter) -> bool:
-        """Nothing is sent."""
-        del adapter
-        return False
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str

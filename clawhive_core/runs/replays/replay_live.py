@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import field
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
@@ -24,6 +24,7 @@ from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.journal import Journal
 from clawhive_core.runs.replays.replay import Difference, Record, shortened
+from clawhive_core.runs.replays.unsent import UnsentModels
 
 NOT_RECORDED = "not_recorded"
 
@@ -47,7 +48,7 @@ class Repeated:
         return found
 
 
-class RecordedTurns(Models):
+class RecordedTurns(UnsentModels):
     """Answers a new run's requests with what the model answered in the recorded one."""
 
     def __init__(self, record: Record, live: Models, journal: Journal) -> None:
@@ -55,24 +56,10 @@ class RecordedTurns(Models):
         self._record = record
         self._live = live
 
-    def adapter(self, model: str) -> tuple[LlmAdapter, str]:
-        """Return no adapter: none is asked."""
-        return cast("LlmAdapter", None), model
-
     def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
         """Open the account where the tools' own requests draw on it."""
         budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
         return budget
-
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
-        """Nothing is sent, so that nothing needs a right."""
-        del adapter, scope
-        return ""
-
-    def _leaves(self, adapter: LlmAdapter) -> bool:
-        """Nothing is sent."""
-        del adapter
-        return False
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
