@@ -37,6 +37,8 @@ class Backlog:
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""
         self.items.extendleft(reversed(items))
+        for item in items:
+            self._bytes += item.size
 
     def take(self) -> list[Append]:
         """Return all appends, which are queued no longer."""

@@ -59,13 +59,8 @@ def _owner(pid: int) -> Owner:
 
 
 def _host() -> str:
-    return "/".join(
-        (
-            os.uname().nodename,
-            _read("/proc/sys/kernel/random/boot_id")[:8],
-            _link("/proc/self/ns/pid"),
-        )
-    )
+    boot = _read("/proc/sys/kernel/random/boot_id")[:8]
+    return f"{os.uname().nodename}/{boot}/{_link('/proc/self/ns/pid')}"
 
 
 def _read(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,9 @@ class History:
 
     repository: Repository
     commit: str
+    _read: dict[tuple[str, str], Exports | None] = field(
+        default_factory=dict[tuple[str, str], "Exports | None"]
+    )
 
     def announced(self, path: str, tool: str, since: date | None = None) -> date | None:
         """Return the day of the first commit from which on a tool was deprecated.
@@ -37,7 +41,9 @@ class History:
         """
         found: date | None = None
         for commit, day in self.repository.history(self.commit, path, MOST_COMMITS):
-            exports = self._exports(commit, path)
+            if (commit, path) not in self._read:  # another tool of it was asked about
+                self._read[commit, path] = self._exports(commit, path)
+            exports = self._read[commit, path]
             if exports is None:
                 return found
             if all(each.tool != tool for each in exports.deprecated):
@@ -68,22 +74,24 @@ class WorkTreeDates:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, str], date | None] = {}
+        self._histories: dict[tuple[Path, str], History] = {}
 
     def __call__(self, skill: Skill, tool: str) -> date | None:
         """Return the day; None where git does not know it, or is not there."""
         key = (skill.file, tool)
         if key not in self._known:
             try:
-                self._known[key] = _announced(skill.file, tool)
+                self._known[key] = self._announced(skill.file, tool)
             except UsageError:
                 self._known[key] = None
         return self._known[key]
 
-
-def _announced(file: Path, tool: str) -> date | None:
-    repository = Repository.around(file.parent)
-    path = repository.path_of(file)
-    if path is None:
-        return None
-    history = History(repository, repository.commit("HEAD"))
-    return history.announced(path, tool, datetime.now(UTC).date())
+    def _announced(self, file: Path, tool: str) -> date | None:
+        repository = Repository.around(file.parent)
+        path = repository.path_of(file)
+        if path is None:
+            return None
+        commit = repository.commit("HEAD")
+        key = (repository.root, commit)
+        history = self._histories.setdefault(key, History(repository, commit))
+        return history.announced(path, tool, datetime.now(UTC).date())
