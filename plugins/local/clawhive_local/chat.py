@@ -16,6 +16,7 @@ from clawhive_core import (
     ToolResult,
     model_failure,
 )
+from clawhive_local.grammar import held
 
 
 def body_of(request: LlmRequest) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def body_of(request: LlmRequest) -> dict[str, Any]:
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.response_schema is not None:
-        schema = {"name": "answer", "schema": request.response_schema}
+        schema = {"name": "answer", "schema": held(request.response_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return {**body, **request.options, "stream": True, "stream_options": {"include_usage": True}}
 
