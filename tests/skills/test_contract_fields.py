@@ -84,6 +84,9 @@ TOOL = "exports: {api_version: '1.0', tools: [{name: a, input_schema: %s, output
         (TOOL % "{properties: {x: {pattern: '('}}}", "CH0503", "error", "1:90"),
         (exports("a-b", "a_b"), "CH0502", "error", "1:44"),
         (exports("read"), "CH0514", "warning", "1:39"),
+        (TOOL % "{}, risk: safe, side_effects: true", "CH0515", "warning", "1:73"),
+        (TOOL % "{}, risk: safe, capability_level: L2", "CH0515", "warning", "1:73"),
+        (TOOL % "{}, capability_level: L1", "CH0515", "warning", "1:46"),
         ("id: mcp\n" + exports("a"), "CH0408", "error", "2:24"),
         (exports("a") + "risk_policy: {max_level: L3}\n", "CH0305", "error", "2:26"),
         (exports("a") + "risk_policy: {max: L1}\n", "CH0306", "error", "2:15"),
@@ -116,6 +119,22 @@ def test_each_mistake_of_a_field_is_found_at_its_place(place, given, code, sever
     assert (code, severity, where) in found(place, name)
     assert all(each[0] == code or each[1] != "error" for each in found(place, name))
     assert place.own()[name].state == ("invalid" if severity == "error" else "loaded")
+
+
+@pytest.mark.promise("P-260")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "risk: safe, capability_level: L0",
+        "risk: guarded, side_effects: true",
+        "risk: unsafe, effects: {'': 'fs.write:**'}",
+        "risk: safe, side_effects: true, effects: {'': 'fs.write:${run}/a.md'}",
+        "risk: safe, effects: {'': 'net.http:api.example.com/**'}",
+    ],
+)
+def test_a_risk_that_counts_is_told_of_nowhere(place, given):
+    place.skill("x", TOOL % f"{{}}, {given}")
+    assert found(place, "x") == []
 
 
 @pytest.mark.promise("P-188")

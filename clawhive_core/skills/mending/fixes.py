@@ -216,6 +216,7 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0506": write_word,
     "CH0507": write_word,
     "CH0508": write_group,
+    "CH0515": write_word,
     "CH0601": write_word,
     "CH0602": write_word,
     "CH0605": _quote_version,
