@@ -137,6 +137,34 @@ def test_a_risk_that_counts_is_told_of_nowhere(place, given):
     assert found(place, "x") == []
 
 
+@pytest.mark.promise("P-261")
+@pytest.mark.parametrize(
+    ("right", "wrong", "code"),
+    [
+        ("free_tools: [calculate,", "free_tools: [gone, calculate,", "CH0506"),
+        ("{chart: 50/day}", "{gone: 50/day}", "CH0506"),
+        ("tool: gone, announced: 2020-01-01", "tool: gone, announced: 1", "CH0305"),
+        ("announced: 2020-01-01", "anounced: 2020-01-01", "CH0306"),
+        ("tasks: {read: ", "tasks: {read: 5, more: ", "CH0305"),
+    ],
+)
+def test_a_mistake_beside_the_exported_tools_hides_none_of_them(place, right, wrong, code):
+    assert right in GOOD
+    place.skill("zodiac", GOOD.replace(right, wrong))
+    place.skill("jung", USER.replace("[calculate]", "[calculate, gone]"))
+    place.skill("mild", USER)
+    assert [each[:2] for each in found(place, "zodiac")] == [(code, "error")]
+    assert found(place, "jung") == [("CH0602", "error", "skills/jung/clawhive.yaml:4:45")]
+    assert [each[0] for each in found(place, "mild")] == ["CH0612"]
+
+
+@pytest.mark.promise("P-261")
+def test_what_a_contract_exports_is_not_known_where_its_tools_cannot_be_read(place):
+    place.skill("zodiac", GOOD.replace("{name: old,", "{nam: old,"))
+    place.skill("jung", USER.replace("[calculate]", "[calculate, gone]"))
+    assert [each[0] for each in found(place, "jung")] == ["CH0612"]
+
+
 @pytest.mark.promise("P-188")
 @pytest.mark.parametrize(
     ("entry", "code", "severity", "column"),
