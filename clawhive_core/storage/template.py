@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.whole_file import io_told
 from clawhive_core.errors import UsageError
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
@@ -36,7 +37,8 @@ def make_from_template(
             fix="choose another name, or remove it yourself",
             code="already_exists",
         )
-    try:
+    fix = "name a folder that you may write to"
+    with io_told(f"the {kind} cannot be written", target, fix):
         if parents:
             target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as work:
@@ -44,13 +46,6 @@ def make_from_template(
             made.mkdir()
             _fill(TEMPLATES / kind, made, words)
             made.rename(target)
-    except OSError as error:
-        raise UsageError(
-            f"the {kind} cannot be written: {error.strerror or error}",
-            place=shown_path(target),
-            fix="name a folder that you may write to",
-            code="io_error",
-        ) from error
     return sorted(path for path in target.rglob("*") if path.is_file())
 
 
