@@ -179,18 +179,21 @@ def contract(rnd: random.Random, name: str, tools: list[str]) -> dict[Any, Any]:
 
 
 def exported(rnd: random.Random, tool: str) -> dict[Any, Any]:
-    found = {
+    described = {
         "name": tool,
         "description": sentence(rnd),
         "input_schema": schema(rnd, "place"),
         "output_schema": schema(rnd, "result"),
-        "capability_level": rnd.choice(("L0", "L1")),
-        "risk": "safe",
+    }
+    level = rnd.choice(("L0", "L1"))
+    facts = {
+        "capability_level": level,
+        "risk": "safe" if level == "L0" else "guarded",
         "timeout_ms": rnd.randint(100, 9999),
         "idempotent": True,
         "effects": {"place": "fs.read"},
     }
-    return shuffled(rnd, found)
+    return shuffled(rnd, {**described, **facts})
 
 
 def schema(rnd: random.Random, name: str) -> dict[Any, Any]:

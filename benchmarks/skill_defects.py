@@ -551,7 +551,7 @@ def a_level_in_small_letters(skills: Made) -> None:
 
 @values("CH0305", mended=True)
 def a_risk_in_capital_letters(skills: Made) -> None:
-    skills.tool()["risk"] = Marked("SAFE")
+    skills.tool().update(risk=Marked("SAFE"), capability_level="L0")
 
 
 @values("CH0305", mended=True)
@@ -628,7 +628,8 @@ def an_effect_on_a_misspelt_verb(skills: Made) -> None:
 
 @values("CH0305", mended=True)
 def effects_on_a_misspelt_verb(skills: Made) -> None:
-    skills.tool(1)["effects"] = {"place": ["fs.read", Marked("fs.wirte")]}
+    effects = {"place": ["fs.read", Marked("fs.wirte")]}
+    skills.tool(1).update(effects=effects, risk="guarded")
 
 
 @values("CH0305", mended=True)
@@ -812,7 +813,7 @@ def data_paths(skills: Made) -> None:
 @values("CH0315")
 def a_tool_above_the_own_cap(skills: Made) -> None:
     name = skills.tools[1]
-    skills.tool(1)["capability_level"] = "L2"
+    skills.tool(1).update(capability_level="L2", risk="guarded")
     tools = skills.exports["tools"]
     if isinstance(tools[1], dict):
         tools[1]["name"] = Marked(name)
@@ -1016,6 +1017,11 @@ def a_tool_called_like_the_cores(skills: Made) -> None:
     skills.exports["access"], skills.exports["deprecated"] = {}, []
     skills.exports["tools"] = [{"name": Marked("save"), **described}]
     skills.handlers = "def save(input, ctx): ...\n"
+
+
+@values("CH0515", severity="warning", mended=True)
+def a_safe_tool_with_side_effects(skills: Made) -> None:
+    skills.tool().update(risk=Marked("safe"), side_effects=True)
 
 
 # Imports.

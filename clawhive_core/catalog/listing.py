@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 from clawhive_core.catalog.names import problem_of
+from clawhive_core.model.effects import beyond_own_state
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import Level, Risk, ToolMeta
-from clawhive_core.plugins.effects import beyond_own_state
 
 
 def admitted(meta: ToolMeta, level: Level | None = None) -> ToolMeta:

@@ -5,26 +5,19 @@ Nothing here is imported by another room. A command imports what it needs when i
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import click
 
+from clawhive_core.cli.collector import collect_seldom
 from clawhive_core.cli.lazy import Lazy, LazyGroup
 from clawhive_core.cli.output import print_error, wants_json
 from clawhive_core.cli.settings import Settings, left_behind
 from clawhive_core.cli.shared import shared_options
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.version import VERSION
-
-_UNCOLLECTED = 100_000
-"""How many new objects are looked through for cycles at once.
-
-What a command makes at its start stays to its end: looking through it again and again, after each
-700 objects by default, was a tenth of what a short command cost.
-"""
 
 COMMANDS: Mapping[str, Lazy] = {
     "run": Lazy("run", "Run a task type of a skill, or an agent's loop over a prompt."),
@@ -118,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _given(arguments: Sequence[str] | None) -> list[str]:
     """Return the words of the command; without arguments the process is the command's own."""
     if arguments is None:
-        gc.set_threshold(_UNCOLLECTED)
+        collect_seldom()
         arguments = sys.argv[1:]
     # A bare `--no-plugins` would swallow the next word as its value.
     return ["--no-plugins=*" if word == "--no-plugins" else word for word in arguments]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawhive_core.cli.collector import uncollected
 from clawhive_core.cli.output import format_option, note, print_json
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
@@ -64,7 +64,7 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     render((), options["output"])  # an unknown form is refused before the work
     if options["watch"]:
         return _watch(settings, paths, options)
-    with _uncollected():
+    with uncollected():
         return _once(settings, paths, options)
 
 
@@ -148,23 +148,6 @@ def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any])
     if cache is not None:
         cache.save()
     return report
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Do without the search for cycles of objects: a set of skills is large and has none.
-
-    Whatever is still held at the end would be searched, so all of it must be gone by then.
-    """
-    import gc
-
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _fix(

@@ -32,15 +32,12 @@ def command() -> None:
 @click.pass_obj
 def add(settings: Settings, skill: str, *, as_json: bool) -> None:
     """Let a user call what a skill does not give for free."""
-    from clawhive_core.config import refuse_inside_run
-
-    refuse_inside_run(os.environ, "subscriptions")
-    user = _user(settings)
+    user = _who_changes(settings)
     _require_known(settings, skill)
-    with _store(settings, make=True) as store:
-        is_new = _asked(lambda: store.add(user, skill))
-        _print(_asked(lambda: store.list(user)), as_json=as_json)
-    if not as_json:
+    is_new, found = _changed(settings, user, lambda store: store.add(user, skill), make=True)
+    if as_json:
+        _print(found)
+    else:
         click.echo(f"subscribed: {user} to {skill}{'' if is_new else ' (already)'}")
 
 
@@ -50,19 +47,17 @@ def add(settings: Settings, skill: str, *, as_json: bool) -> None:
 @click.pass_obj
 def remove(settings: Settings, skill: str, *, as_json: bool) -> None:
     """End a subscription."""
-    from clawhive_core.config import refuse_inside_run
-
-    refuse_inside_run(os.environ, "subscriptions")
-    user = _user(settings)
-    with _store(settings) as store:
-        if not _asked(lambda: store.remove(user, skill)):
-            raise UnknownId(
-                f"`{user}` has not subscribed to `{skill}`",
-                place=skill,
-                fix="clawhive subscriptions list",
-            )
-        _print(_asked(lambda: store.list(user)), as_json=as_json)
-    if not as_json:
+    user = _who_changes(settings)
+    was_there, found = _changed(settings, user, lambda store: store.remove(user, skill))
+    if not was_there:
+        raise UnknownId(
+            f"`{user}` has not subscribed to `{skill}`",
+            place=skill,
+            fix="clawhive subscriptions list",
+        )
+    if as_json:
+        _print(found)
+    else:
         click.echo(f"ended: {user} to {skill}")
 
 
@@ -74,19 +69,42 @@ def list_(settings: Settings, skill: str | None, *, as_json: bool) -> None:
     """List the subscriptions to a skill, or to all; with `--user` those of one user."""
     with _store(settings) as store:
         found = _asked(lambda: store.list(settings.user, skill))
-    _print(found, as_json=as_json)
-    if not as_json:
+    if as_json:
+        _print(found)
+    else:
         rows = [(each.user_id, each.skill_id, each.since[:16].replace("T", " ")) for each in found]
         click.echo(table(rows, ("USER", "SKILL", "SINCE")))
 
 
-def _print(found: Sequence[Subscription], *, as_json: bool) -> None:
-    if as_json:
-        rows = [
-            {"user_id": each.user_id, "skill_id": each.skill_id, "since": each.since}
-            for each in found
-        ]
-        print_json({"schema": "subscriptions/1", "subscriptions": rows})
+def _print(found: Sequence[Subscription]) -> None:
+    rows = [
+        {"user_id": each.user_id, "skill_id": each.skill_id, "since": each.since} for each in found
+    ]
+    print_json({"schema": "subscriptions/1", "subscriptions": rows})
+
+
+def _changed(
+    settings: Settings,
+    user: str,
+    change: Callable[[SubscriptionStore], Awaitable[bool]],
+    *,
+    make: bool = False,
+) -> tuple[bool, Sequence[Subscription]]:
+    """Return whether a change made a difference, and the user's subscriptions after it."""
+    with _store(settings, make=make) as store:
+        return _asked(lambda: change(store)), _asked(lambda: store.list(user))
+
+
+def _who_changes(settings: Settings) -> str:
+    """Return the user whose subscriptions a person changes.
+
+    Raises:
+        UsageError: `inside_run`, or it is no name.
+    """
+    from clawhive_core.config import refuse_inside_run
+
+    refuse_inside_run(os.environ, "subscriptions")
+    return _user(settings)
 
 
 def _user(settings: Settings) -> str:

@@ -96,4 +96,16 @@ EXPORT_FINDINGS: tuple[Explanation, ...] = (
         "instead.",
         "Rename the tool.",
     ),
+    Explanation(
+        "CH0515",
+        "A skill's tool counts as safe and is decided as guarded",
+        "A tool outside every sandbox engine is safe only where it changes nothing beyond "
+        "ClawHive's own state: the run's folder, the own memory, a sandbox. This one says that it "
+        "writes elsewhere, runs programs or has side effects, or its level says so and no effect. "
+        "Where the skill is trusted, so that its handlers may run outside of a sandbox, its calls "
+        "ask a person once; `clawhive tools show` says why.",
+        "Write `risk: guarded`, which `--fix` does; or name only what it touches: "
+        "`fs.write:${run}/{}` for the run's folder, no `side_effects` and `L0` where it only "
+        "reads.",
+    ),
 )

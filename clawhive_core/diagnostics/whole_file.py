@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+
+from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.errors import UsageError
+
+
+@contextmanager
+def io_told(problem: str, path: Path, fix: str) -> Generator[None]:
+    """Tell a person of a file that the system refuses.
+
+    Args:
+        problem: What cannot be done, as the begin of a sentence that the system's reason ends.
+        path: The file or folder that the person named.
+        fix: What to do.
+
+    Raises:
+        UsageError: `io_error`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{problem}: {error.strerror or error}",
+            place=shown_path(path),
+            fix=fix,
+            code="io_error",
+        ) from error
 
 
 def replace_whole(path: Path, data: bytes) -> None:
     """Put bytes in the place of a file, or make it; its rights stay, and a reader sees old or new.
 
     Raises:
-        OSError: It cannot be written; it is as it was.
+        OSError: It cannot be written, or is a device or a pipe; it is as it was.
     """
     import tempfile
 
+    if not _is_plain(path):
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
     try:
@@ -26,6 +57,12 @@ def replace_whole(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file, or nothing, is there; what /dev/stdout leads to is no file to replace."""
+    is_system = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - links must stay
+    return not (path.exists() and not path.is_file()) and not (is_system and path.is_symlink())
 
 
 def _umask() -> int:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity, sorted_findings
 from clawhive_core.errors import PluginError
+from clawhive_core.model.effects import beyond_own_state
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import tool_differences
 from clawhive_core.plugins.contribution import HookCaller
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
-from clawhive_core.plugins.effects import beyond_own_state
 from clawhive_core.plugins.hookspecs import HookContext
 from clawhive_core.plugins.loading import import_contributor, manifest_of
 from clawhive_core.plugins.manifest import SYNC, Manifest

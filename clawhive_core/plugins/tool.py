@@ -21,17 +21,12 @@ from typing import (
 from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
+from clawhive_core.model.effects import level_of, risk_of
 from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import TIMEOUT_MS, JsonSchema, Level, OutputTrust, Risk, ToolMeta
-from clawhive_core.plugins.effects import (
-    as_effects,
-    effect_problems,
-    level_of,
-    risk_of,
-    unknown_verbs,
-)
+from clawhive_core.plugins.effects import as_effects, effect_problems, unknown_verbs
 
 if TYPE_CHECKING:
     from clawhive_core.plugins.schema import ToolSchema

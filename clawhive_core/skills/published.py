@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
-from clawhive_core.errors import UsageError
+from clawhive_core.diagnostics.whole_file import io_told, replace_whole
 
 Part = Literal["contract", "frontmatter"]
 
@@ -37,13 +35,7 @@ def write_schema(part: Part, file: Path) -> None:
     Raises:
         UsageError: `io_error`.
     """
-    try:
+    fix = "name a file that you may write to"
+    with io_told("the schema cannot be written", file, fix):
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(file, published_schema(part).encode())
-    except OSError as error:
-        raise UsageError(
-            f"the schema cannot be written: {error.strerror or error}",
-            place=shown_path(file),
-            fix="name a file that you may write to",
-            code="io_error",
-        ) from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.whole_file import io_told
 from clawhive_core.errors import UsageError
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
@@ -21,7 +22,8 @@ def make_from_template(
     Args:
         kind: The template's name and what messages call it: `plugin`, `skill`.
         target: The new folder.
-        words: What stands for each `{{word}}` of a text and each `__word__` of a file's name.
+        words: What stands for each `{{word}}` of a text, and for each `__word__` that ends a name,
+            of a file or in a text, such as `test___word__`: Python stays Python with it.
         parents: Whether the folder around it is made where it is missing.
 
     Raises:
@@ -36,7 +38,8 @@ def make_from_template(
             fix="choose another name, or remove it yourself",
             code="already_exists",
         )
-    try:
+    fix = "name a folder that you may write to"
+    with io_told(f"the {kind} cannot be written", target, fix):
         if parents:
             target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as work:
@@ -44,13 +47,6 @@ def make_from_template(
             made.mkdir()
             _fill(TEMPLATES / kind, made, words)
             made.rename(target)
-    except OSError as error:
-        raise UsageError(
-            f"the {kind} cannot be written: {error.strerror or error}",
-            place=shown_path(target),
-            fix="name a folder that you may write to",
-            code="io_error",
-        ) from error
     return sorted(path for path in target.rglob("*") if path.is_file())
 
 
@@ -60,12 +56,18 @@ def _fill(template: Path, folder: Path, words: Mapping[str, str]) -> None:
     for source in sorted(template.rglob("*")):
         if source.is_dir() or "__pycache__" in source.parts:
             continue
-        name = source.relative_to(template).as_posix()
-        text = source.read_text(encoding="utf-8")
+        name = _named(source.relative_to(template).as_posix(), words)
+        text = _named(source.read_text(encoding="utf-8"), words)
         for word, value in words.items():
-            name = name.replace(f"__{word}__", value)
             text = text.replace(f"{{{{{word}}}}}", value)
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
         shutil.copymode(source, file)
+
+
+def _named(text: str, words: Mapping[str, str]) -> str:
+    """Return a text with the names filled in; `__name__` alone is Python's own."""
+    import re
+
+    return re.sub(r"(?<=\w)__([a-z]+)__", lambda found: words.get(found[1], found[0]), text)

@@ -60,3 +60,36 @@ def test_no_grant_but_a_persons_lets_it_run_unasked(bold):
     outside = bold("tools", "call", "bold.leave", "--args", '{"path": "../a.md"}')
     assert outside.code == 1
     assert "leads out of the run's folder" in outside.out + outside.err
+
+
+@pytest.mark.promise("P-236")
+def test_the_check_of_a_skill_says_the_risk_that_counts_and_writes_it(bold):
+    skill = bold.root / "skills" / "one"
+    skill.mkdir(parents=True)
+    manifest = skill / "clawhive.yaml"
+    manifest.write_text(
+        "id: one\n"
+        'permissions: ["fs.write:${workspace}/**"]\n'
+        "exports:\n"
+        '  api_version: "1.0"\n'
+        "  tools:\n"
+        "    - name: keep\n"
+        "      risk: safe  # they say\n"
+        "      effects: {path: fs.write}\n"
+        "      input_schema: {type: object, properties: {path: {type: string}}}\n"
+        "      output_schema: {}\n"
+    )
+    skill.joinpath("handlers.py").write_text("def keep(input, ctx): ...\n")
+    assert bold("skills", "trust", "one", "--yes").code == 0
+    (listed,) = [
+        each for each in bold("tools", "list", "--json").json["tools"] if each["name"] == "one.keep"
+    ]
+    assert (listed["risk"], listed["raised"]) == ("guarded", WHY)
+    checked = bold("skills", "check", "skills")
+    assert checked.code == 0
+    place = "skills/one/clawhive.yaml:7:13: warning CH0515 "
+    assert f"{place}`keep` declares itself safe, and it writes files" in checked.out
+    assert bold("skills", "check", "skills", "--strict").code == 1
+    assert bold("skills", "check", "skills", "--fix", "--strict").code == 0
+    assert "      risk: guarded  # they say\n" in manifest.read_text()
+    assert "--fix" in bold("explain", "CH0515").out

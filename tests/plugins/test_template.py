@@ -1,3 +1,4 @@
+import ast
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from clawhive_core.plugins.source import importing_from
 from clawhive_core.plugins.sync import sync
 from clawhive_core.plugins.template import new_plugin
 from clawhive_core.plugins.tool import declaration_of
+from clawhive_core.storage.template import TEMPLATES, make_from_template
 
 
 def names_in(folder):
@@ -50,6 +52,23 @@ def test_the_template_is_synced_checked_and_filled_in(tmp_path, name):
     module = f"clawhive_{name.replace('-', '_')}"
     assert project["entry-points"]["clawhive.plugins"] == {name: module}
     assert project["name"].replace("-", "_") == module
+
+
+def test_each_module_of_a_template_is_python_before_it_is_filled_in():
+    found = [*TEMPLATES.rglob("*.py")]
+    assert len(found) > 3
+    for path in found:
+        assert ast.parse(path.read_text("utf-8"), str(path)).body
+
+
+def test_only_a_name_that_ends_in_a_word_is_filled_in(tmp_path, monkeypatch):
+    made = tmp_path / "templates" / "kind"
+    made.mkdir(parents=True)
+    made.joinpath("a___name__.py").write_text("import b___name__\n__name__, x__other__, {{name}}\n")
+    monkeypatch.setattr("clawhive_core.storage.template.TEMPLATES", made.parent)
+    (file,) = make_from_template("kind", tmp_path / "new", {"name": "c"})
+    assert file.name == "a_c.py"
+    assert file.read_text() == "import b_c\n__name__, x__other__, c\n"
 
 
 async def test_its_tool_says_hello(tmp_path, ctx):

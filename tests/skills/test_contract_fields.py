@@ -84,6 +84,9 @@ TOOL = "exports: {api_version: '1.0', tools: [{name: a, input_schema: %s, output
         (TOOL % "{properties: {x: {pattern: '('}}}", "CH0503", "error", "1:90"),
         (exports("a-b", "a_b"), "CH0502", "error", "1:44"),
         (exports("read"), "CH0514", "warning", "1:39"),
+        (TOOL % "{}, risk: safe, side_effects: true", "CH0515", "warning", "1:73"),
+        (TOOL % "{}, risk: safe, capability_level: L2", "CH0515", "warning", "1:73"),
+        (TOOL % "{}, capability_level: L1", "CH0515", "warning", "1:46"),
         ("id: mcp\n" + exports("a"), "CH0408", "error", "2:24"),
         (exports("a") + "risk_policy: {max_level: L3}\n", "CH0305", "error", "2:26"),
         (exports("a") + "risk_policy: {max: L1}\n", "CH0306", "error", "2:15"),
@@ -116,6 +119,50 @@ def test_each_mistake_of_a_field_is_found_at_its_place(place, given, code, sever
     assert (code, severity, where) in found(place, name)
     assert all(each[0] == code or each[1] != "error" for each in found(place, name))
     assert place.own()[name].state == ("invalid" if severity == "error" else "loaded")
+
+
+@pytest.mark.promise("P-236")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "risk: safe, capability_level: L0",
+        "risk: guarded, side_effects: true",
+        "risk: unsafe, effects: {'': 'fs.write:**'}",
+        "risk: safe, side_effects: true, effects: {'': 'fs.write:${run}/a.md'}",
+        "risk: safe, effects: {'': 'net.http:api.example.com/**'}",
+    ],
+)
+def test_a_risk_that_counts_is_told_of_nowhere(place, given):
+    place.skill("x", TOOL % f"{{}}, {given}")
+    assert found(place, "x") == []
+
+
+@pytest.mark.promise("P-237")
+@pytest.mark.parametrize(
+    ("right", "wrong", "code"),
+    [
+        ("free_tools: [calculate,", "free_tools: [gone, calculate,", "CH0506"),
+        ("{chart: 50/day}", "{gone: 50/day}", "CH0506"),
+        ("tool: gone, announced: 2020-01-01", "tool: gone, announced: 1", "CH0305"),
+        ("announced: 2020-01-01", "anounced: 2020-01-01", "CH0306"),
+        ("tasks: {read: ", "tasks: {read: 5, more: ", "CH0305"),
+    ],
+)
+def test_a_mistake_beside_the_exported_tools_hides_none_of_them(place, right, wrong, code):
+    assert right in GOOD
+    place.skill("zodiac", GOOD.replace(right, wrong))
+    place.skill("jung", USER.replace("[calculate]", "[calculate, gone]"))
+    place.skill("mild", USER)
+    assert [each[:2] for each in found(place, "zodiac")] == [(code, "error")]
+    assert found(place, "jung") == [("CH0602", "error", "skills/jung/clawhive.yaml:4:45")]
+    assert [each[0] for each in found(place, "mild")] == ["CH0612"]
+
+
+@pytest.mark.promise("P-237")
+def test_what_a_contract_exports_is_not_known_where_its_tools_cannot_be_read(place):
+    place.skill("zodiac", GOOD.replace("{name: old,", "{nam: old,"))
+    place.skill("jung", USER.replace("[calculate]", "[calculate, gone]"))
+    assert [each[0] for each in found(place, "jung")] == ["CH0612"]
 
 
 @pytest.mark.promise("P-188")

@@ -29,7 +29,7 @@ def check_contracts(
 
     Args:
         skills: The set; each id stands once.
-        broken: Skills of it whose files cannot be read whole: what they export is not known.
+        broken: Skills of it whose files cannot be read whole: one without tools may export some.
         today: The date that removals are held against.
         kept: What was found before; what would be the same is not looked for again.
     """
@@ -81,7 +81,7 @@ def _of_skill(
             yield each.place.finding("CH0607", "error", message, fix)
         elif provider is None:
             yield _unknown_skill(skill, each, known)
-        elif provider.id not in broken:
+        elif provider.exports.tools or provider.id not in broken:
             yield from _tools(skill, each, provider, today)
             yield from _version(each, provider)
         for tool in each.tools:

@@ -8,8 +8,6 @@ from typing import Any
 
 from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.contracts.access import read_access
-from clawhive_core.skills.contracts.deprecation import read_deprecated
 from clawhive_core.skills.contracts.schema import schema_problem
 from clawhive_core.skills.contracts.skill import ExportedTool, Exports, Import, Requires
 from clawhive_core.skills.contracts.tool_facts import KEYS as FACT_KEYS
@@ -40,7 +38,7 @@ def api_version(value: str) -> tuple[int, int] | None:
 
 
 def read_exports(contract: Fields) -> Exports:
-    """Return the `exports` of a contract.
+    """Return the `exports` of a contract, without who may call them and what goes.
 
     Raises:
         InvalidSkill: A part is not what it must be.
@@ -54,8 +52,6 @@ def read_exports(contract: Fields) -> Exports:
         _version(body, "api_version", "CH0501") if version else "",
         _exported_tools(body),
         body.place("api_version") if version else body.document.place(body.path, key=True),
-        read_access(body),
-        read_deprecated(body),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.model.effects import beyond_own_state, risk_of
 from clawhive_core.skills.contracts.regular import check_patterns
 from clawhive_core.skills.contracts.schema import SchemaMistake, refused_by_providers
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
@@ -32,7 +33,7 @@ def check_exports(contract: Fields, skill: Skill) -> Iterator[Finding]:
     functions: dict[str, ExportedTool] = {}
     for (path, value), tool in zip(body.items("tools"), exports.tools, strict=True):
         at = path if isinstance(value, dict) else body.at("contracts", tool.name)
-        yield from _of_tool(contract, at, tool)
+        yield from _of_tool(contract, at, tool, skill.permissions)
         other = functions.setdefault(tool.function, tool)
         if other is not tool:
             message = f"`{tool.name}` and `{other.name}` mean one function, `{tool.function}`"
@@ -40,7 +41,9 @@ def check_exports(contract: Fields, skill: Skill) -> Iterator[Finding]:
             yield tool.place.finding("CH0502", "error", message, fix)
 
 
-def _of_tool(contract: Fields, at: KeyPath, tool: ExportedTool) -> Iterator[Finding]:
+def _of_tool(
+    contract: Fields, at: KeyPath, tool: ExportedTool, permissions: tuple[str, ...]
+) -> Iterator[Finding]:
     for key, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
         if schema is None:
             message = f"`{tool.name}` states no {key}_schema"
@@ -52,6 +55,28 @@ def _of_tool(contract: Fields, at: KeyPath, tool: ExportedTool) -> Iterator[Find
         yield tool.place.finding("CH0514", "warning", message, fix)
     yield from check_input_schema(contract, (*at, "input_schema"), tool.input_schema)
     yield from _placed(contract, (*at, "output_schema"), check_patterns(tool.output_schema))
+    yield from _of_risk(contract, at, tool, permissions)
+
+
+def _of_risk(
+    contract: Fields, at: KeyPath, tool: ExportedTool, permissions: tuple[str, ...]
+) -> Iterator[Finding]:
+    """Yield where a tool counts as safe and declares that it changes more than ClawHive's state.
+
+    A risk that is not stated follows from the skill's permissions, as in the catalog.
+    """
+    stated, level = tool.facts.risk, tool.facts.level or "L0"
+    if (stated or risk_of({"": permissions})) != "safe":
+        return
+    why = beyond_own_state(tool.facts.effects, level, side_effects=tool.facts.side_effects)
+    if why is None:
+        return
+    says = "declares itself safe" if stated else "states no risk, safe by the skill's permissions"
+    message = f"`{tool.name}` {says}, and it {why}: it is decided as guarded outside of a sandbox"
+    place = tool.place if stated is None else contract.document.place((*at, "risk"))
+    yield place.finding(
+        "CH0515", "warning", message, "write `guarded`" if stated else "add `risk: guarded`"
+    )
 
 
 def check_input_schema(contract: Fields, at: KeyPath, schema: Any) -> Iterator[Finding]:

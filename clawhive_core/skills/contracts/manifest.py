@@ -12,7 +12,9 @@ from typing import Any, TypeVar, cast
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.contracts.access import read_access
 from clawhive_core.skills.contracts.contract import read_exports, read_imports, read_requires
+from clawhive_core.skills.contracts.deprecation import read_deprecated
 from clawhive_core.skills.contracts.export_checks import check_exports, check_input_schema
 from clawhive_core.skills.contracts.grounds import read_grounds, uncalled
 from clawhive_core.skills.contracts.legacy import (
@@ -87,7 +89,7 @@ class ContractReader:
             version=self._try(lambda: fields.text("version"), "") or skill.version,
             description=skill.description or self._try(lambda: fields.text("description"), ""),
             permissions=self._try(lambda: read_permissions(fields), ()),
-            exports=self._try(lambda: read_exports(fields), Exports()),
+            exports=self._exports(),
             imports=self._try(lambda: read_imports(fields), ()),
             requires=self._try(lambda: read_requires(fields), Requires()),
             risk_policy=self._try(lambda: read_risk_policy(fields), RiskPolicy()),
@@ -129,6 +131,17 @@ class ContractReader:
             path = self._fields.at(key)
             raise InvalidSkill(self._fields.document.finding("CH0202", path, message, fix))
         return value
+
+    def _exports(self) -> Exports:
+        """Return the exports: a mistake of their access or of what goes hides no tool."""
+        exports = self._try(lambda: read_exports(self._fields), None)
+        if exports is None or "exports" not in self._fields:
+            return Exports()
+        body = self._fields.below("exports")
+        access = self._try(lambda: read_access(body), exports.access)
+        return replace(
+            exports, access=access, deprecated=self._try(lambda: read_deprecated(body), ())
+        )
 
     def _tasks(self) -> dict[str, TaskType]:
         tasks = self._try(lambda: self._fields.below("tasks"), None)

@@ -31,6 +31,7 @@ from clawhive_core.skills.mending.written import (
     write_in_lines,
     write_verb,
     write_word,
+    written,
 )
 
 QUOTE = "put it in quotes"
@@ -40,9 +41,10 @@ _PLAIN = pattern(r"[A-Za-z0-9][\w.+-]*(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#
 _VERSION = pattern(r"([\"']?)v?(\d{1,9})(\.\d{1,9})?(?:\.\d{1,9})?\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _QUOTED_FLAG = pattern(r"([\"'])(true|false|True|False)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
 _ONE_TEXT = pattern(r"(?:[A-Za-z][\w.-]*|\"[^\"\\]+\"|'[^']+')(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
-_KEY = pattern(r"([\"']?)([\w.-]+)\1(?=[ \t]*:)")
+_KEY = pattern(r"([\"']?)(?P<old>[\w.-]+)\1(?=[ \t]*:)")
 _ENTRY = pattern(r"([ ]*)([\"']?)[\w.-]+\2:[ \t]+[^\s|>&*!#{\[][^\r\n]*")
 _NAMED = pattern(r"write `name: ([^`]+)`")
+_OLD_NAME = pattern(r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))")
 _HAS_NAME = pattern(r"([\"']?)name\1[ \t]*:")
 
 Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
@@ -70,44 +72,34 @@ def _quote_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _quote_scalar(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a number or a word that YAML reads as another type, as it is written."""
-    start, rest = source.rest(finding)
-    match = _PLAIN.match(rest)
-    if match is None or title_of(finding) != QUOTE:
+    if title_of(finding) != QUOTE:
         return ()
-    return (Edit(start, start + len(match[0]), f'"{match[0]}"'),)
+    return written(finding, source, _PLAIN, lambda match: f'"{match[0]}"')
 
 
 def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a value, take the quotes from `true` or `false`, or write what is suggested."""
     title = title_of(finding)
     if title == "write it without quotes":
-        start, rest = source.rest(finding)
-        match = _QUOTED_FLAG.match(rest)
-        return () if match is None else (Edit(start, start + len(match[0]), match[2].lower()),)
+        return written(finding, source, _QUOTED_FLAG, lambda match: match[2].lower())
     if title == LISTED:
-        start, rest = source.rest(finding)
-        match = _ONE_TEXT.match(rest)
-        return () if match is None else (Edit(start, start + len(match[0]), f"[{match[0]}]"),)
+        return written(finding, source, _ONE_TEXT, lambda match: f"[{match[0]}]")
     return write_word(finding, source) if title != QUOTE else _quote_scalar(finding, source)
 
 
 def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write MAJOR.MINOR in quotes for a number, for `v1.2` and for a version of three parts."""
-    start, rest = source.rest(finding)
-    match = _VERSION.match(rest)
-    if match is None:
-        return ()
-    text = f'"{match[2]}{match[3] or ".0"}"'
-    return (Edit(start, start + len(match[0]), text),)
+    return written(finding, source, _VERSION, lambda match: f'"{match[2]}{match[3] or ".0"}"')
 
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the suggested key, where it is much alike; none is suggested that is there already."""
-    start, rest = source.rest(finding)
-    match, word = _KEY.match(rest), suggested(title_of(finding))
-    if match is None or word is None or not is_slip(match[2], word):
+    word = suggested(title_of(finding))
+    if word is None:
         return ()
-    return (Edit(start + match.start(2), start + match.end(2), word),)
+    return written(
+        finding, source, _KEY, lambda match: word if is_slip(match["old"], word) else None
+    )
 
 
 def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -117,11 +109,7 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
         return _rename_key(finding, source)
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
     if finding.code in {"CH0203", "CH0204"}:
-        start, rest = source.rest(finding)
-        old = re.match(
-            r"(?:\"[\w .-]+\"|'[\w .-]+'|[\w.-]+(?: [\w.-]+)*)(?=[ \t]*(?:$|[ \t]#))", rest
-        )
-        return () if old is None else (Edit(start, start + len(old[0]), name),)
+        return written(finding, source, _OLD_NAME, lambda _: name)
     fence = _fence(source)
     if fence is None or "is missing" not in finding.message:
         return ()
@@ -216,6 +204,7 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0506": write_word,
     "CH0507": write_word,
     "CH0508": write_group,
+    "CH0515": write_word,
     "CH0601": write_word,
     "CH0602": write_word,
     "CH0605": _quote_version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Edit, Finding
@@ -13,35 +13,62 @@ from clawhive_core.skills.documents.characters import CONTROL, HIDDEN
 from clawhive_core.skills.documents.source import Source, title_of
 
 _WORD = pattern(
-    r"([\"']?)([^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)"
+    r"([\"']?)(?P<old>[^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1"
+    r"(?=[ \t]*(?:$|[,\]}]|:(?:[ \t]|$))|[ \t]+#)"
 )
 _WRITE = pattern(r"write `([\w./-]+)`")
 _SAFE = pattern(r"[A-Za-z_][\w./-]*|\d+/[a-z]+|\d{4}-\d\d-\d\d", re.ASCII)
 _DIGITS = pattern(r"\d+")
 _ITEM = pattern(r"[ ]*- +([\"']?)[\w.-]+\1[ \t]*(?:#.*)?")
 _TOOL = r"[\w.:*()/@-]+"
-_LISTED = pattern(rf"([\"']?)({_TOOL}(?:[ \t]*,[ \t]*{_TOOL})+)\1(?=[ \t]*(?:$|[ \t]#))")
+_LISTED = pattern(rf"([\"']?)(?P<old>{_TOOL}(?:[ \t]*,[ \t]*{_TOOL})+)\1(?=[ \t]*(?:$|[ \t]#))")
+_COMMA = pattern(r"[ \t]*,[ \t]*")
 _BRACKETS = pattern(r"\[([^\[\]{}#&|>\"']*)\](?=[ \t]*(?:$|[ \t]#))")
 _TOOL_ITEM = pattern(rf"[ ]*- +({_TOOL})[ \t]*")
 _FENCE = pattern(r"---[ \t]*")
 _ENTRY = pattern(r"[A-Za-z_][\w.-]*:(?:[ \t].*)?|[ \t]+\S.*|#.*")
 _EARLIEST = pattern(r"write `removal_date: (\d{4}-\d\d-\d\d)` or later")
-_DAY = pattern(r"([\"']?)(\d{4}-\d\d-\d\d)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
-_VERB = pattern(r"[\"']?([a-z]+\.[a-z_.]+)(?=[:\"'\s,\]]|$)")
+_DAY = pattern(r"([\"']?)(?P<old>\d{4}-\d\d-\d\d)\1(?=[ \t]*(?:$|[,\]}]|[ \t]#))")
+_VERB = pattern(r"[\"']?(?P<old>[a-z]+\.[a-z_.]+)(?=[:\"'\s,\]]|$)")
 _CR_LF, _LF, _CR = pattern(r"\r\n"), pattern(r"(?<!\r)\n"), pattern(r"\r(?!\n)")
 _GROUP = pattern(r"\(\?P<(?=[A-Za-z_]\w*>)", re.ASCII)
 
 
+def written(
+    finding: Finding,
+    source: Source,
+    form: re.Pattern[str],
+    write: Callable[[re.Match[str]], str | None],
+) -> tuple[Edit, ...]:
+    """Return the edit of what stands at a finding: its group `old`, else all of it, in another way.
+
+    Args:
+        finding: Where it stands.
+        source: The text.
+        form: What it must be, else there is no edit.
+        write: Returns what to write for it, None for no edit.
+    """
+    start, rest = source.rest(finding)
+    match = form.match(rest)
+    text = None if match is None else write(match)
+    if match is None or text is None:
+        return ()
+    old = "old" if "old" in form.groupindex else 0
+    return (Edit(start + match.start(old), start + match.end(old), text),)
+
+
 def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the word that a title suggests for a misspelt one, or gives in its place."""
-    start, rest = source.rest(finding)
-    match, given = _WORD.match(rest), _WRITE.fullmatch(title_of(finding))
+    given = _WRITE.fullmatch(title_of(finding))
     word = suggested(title_of(finding)) if given is None else given[1]
-    if match is None or word is None or _SAFE.fullmatch(word) is None:
+    if word is None or _SAFE.fullmatch(word) is None:
         return ()
-    if given is None and not _is_slip(match[2], word):
-        return ()
-    return (Edit(start + match.start(2), start + match.end(2), word),)
+    return written(
+        finding,
+        source,
+        _WORD,
+        lambda match: word if given is not None or _is_slip(match["old"], word) else None,
+    )
 
 
 def _is_slip(there: str, word: str) -> bool:
@@ -79,20 +106,18 @@ def write_group(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the first day on which a tool may go."""
-    start, rest = source.rest(finding)
-    day, there = _EARLIEST.fullmatch(title_of(finding)), _DAY.match(rest)
-    if day is None or there is None:
-        return ()
-    return (Edit(start + there.start(2), start + there.end(2), day[1]),)
+    day = _EARLIEST.fullmatch(title_of(finding))
+    return () if day is None else written(finding, source, _DAY, lambda _: day[1])
 
 
 def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the verb that a title suggests at the beginning of a permission."""
-    start, rest = source.rest(finding)
-    match, verb = _VERB.match(rest), suggested(title_of(finding))
-    if match is None or verb is None or not _is_slip(match[1], verb):
+    verb = suggested(title_of(finding))
+    if verb is None:
         return ()
-    return (Edit(start + match.start(1), start + match.end(1), verb),)
+    return written(
+        finding, source, _VERB, lambda match: verb if _is_slip(match["old"], verb) else None
+    )
 
 
 def end_alike(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -129,10 +154,9 @@ def cut_unseen(finding: Finding, source: Source) -> tuple[Edit, ...]:
 def join_tools(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write tools that stand with commas, or in a list, as one text with spaces between them."""
     start, rest = source.rest(finding)
-    listed, brackets = _LISTED.match(rest), _BRACKETS.match(rest)
-    if listed is not None:
-        tools = re.sub(r"[ \t]*,[ \t]*", " ", listed[2])
-        return (Edit(start + listed.start(2), start + listed.end(2), tools),)
+    brackets = _BRACKETS.match(rest)
+    if _LISTED.match(rest) is not None:
+        return written(finding, source, _LISTED, lambda match: _COMMA.sub(" ", match["old"]))
     if brackets is not None:
         tools = [each.strip() for each in brackets[1].split(",") if each.strip()]
         if not tools or any(re.fullmatch(_TOOL, each) is None for each in tools):

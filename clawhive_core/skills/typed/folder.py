@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.diagnostics.whole_file import io_told, replace_whole
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
@@ -48,20 +48,14 @@ class TypesPackage:
         Raises:
             UsageError: `io_error`.
         """
+        fix = "name a folder that you may write to: --out DIR"
         for each in self.outdated:
-            try:
+            with io_told("the types cannot be written", each.path, fix):
                 if each.state == "stale":
                     each.path.unlink()
                     continue
                 each.path.parent.mkdir(parents=True, exist_ok=True)
                 replace_whole(each.path, each.text.encode())
-            except OSError as error:
-                raise UsageError(
-                    f"the types cannot be written: {error.strerror or error}",
-                    place=shown_path(each.path),
-                    fix="name a folder that you may write to: --out DIR",
-                    code="io_error",
-                ) from error
 
 
 def types_package(
@@ -109,17 +103,11 @@ def _with_providers(names: Iterable[str], known: Mapping[str, Skill]) -> Sequenc
 
 
 def _compared(path: Path, text: str) -> TypesFile:
-    try:
-        there = path.read_bytes()
-    except FileNotFoundError:
-        return TypesFile(path, text, "new")
-    except OSError as error:
-        raise UsageError(
-            f"the types cannot be read: {error.strerror or error}",
-            place=shown_path(path),
-            fix="name another folder: --out DIR",
-            code="io_error",
-        ) from error
+    with io_told("the types cannot be read", path, "name another folder: --out DIR"):
+        try:
+            there = path.read_bytes()
+        except FileNotFoundError:
+            return TypesFile(path, text, "new")
     if there == text.encode():
         return TypesFile(path, text, "same")
     if there.strip() and MARK.encode() not in there:
