@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.scope import CallScope, RunScope, Signal
+from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
@@ -162,9 +162,10 @@ class Loop:
         return await self.models.complete(request, scope)
 
     def _tell(self, step_id: str, turn: int, text: str) -> None:
-        self.run.signal(Signal("step", step_id, "", done=turn, text=text))
+        if self.run.signal is not unheard:
+            self.run.signal(Signal("step", step_id, "", done=turn, text=text))
 
-    async def _turn(self, messages: list[LlmMessage], turn: int) -> LlmResponse:
+    def _turn(self, messages: list[LlmMessage], turn: int) -> Awaitable[LlmResponse]:
         step = self._step(turn)
         self._tell(step, turn, self.settings.model)
         request = LlmRequest(
@@ -175,7 +176,7 @@ class Loop:
             max_tokens=self.settings.max_tokens,
             cache_hints=self._cache_hints,
         )
-        return await self.models.complete(request, self._scope(step, 0))
+        return self.models.complete(request, self._scope(step, 0))
 
     def _taken(self, result: ToolResult) -> ToolResult:
         if result.artifacts:

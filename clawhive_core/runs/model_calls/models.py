@@ -111,7 +111,12 @@ class Models:
         """
         adapter, name = self.adapter(request.model)
         right = self._allow(adapter, scope)
-        await self._start(request, scope, leaves=self._leaves(adapter))
+        started = self._started(request, scope)
+        if self._leaves(adapter):
+            # Before it leaves this process, this and all that was recorded before is durable.
+            await self._journal.append(started)
+        else:
+            self._journal.post(started)
         try:
             response = await self._answer(adapter, request.to_model(name), scope, right)
         except ClawHiveError as failure:
@@ -226,8 +231,8 @@ class Models:
         """Whether what an adapter is asked leaves this process."""
         return adapter.host is not None
 
-    async def _start(self, request: LlmRequest, scope: CallScope, *, leaves: bool) -> None:
-        """Record a request; before it leaves this process, and all that was recorded before."""
+    def _started(self, request: LlmRequest, scope: CallScope) -> Event:
+        """Return what records a request."""
         history = self._history(scope)
         new = history.extend(request.messages, self._redactor)
         body = {
@@ -241,11 +246,7 @@ class Models:
             **_asked(request),
         }
         plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
-        event = _event(scope, "model.start", body, "running", plain=plain)
-        if leaves:
-            await self._journal.append(event)
-        else:
-            self._journal.post(event)
+        return _event(scope, "model.start", body, "running", plain=plain)
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
