@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.provider import ToolProvider
-from clawhive_core.testing.scripted import ScriptedModel, calling
+from clawhive_core.testing.scripted import Answer, ScriptedModel, answer, calling
 
 GOAL = 1.5
 PARALLEL = 100
@@ -109,15 +108,14 @@ class Script(ScriptedModel):
     default_host = None
 
     def __init__(self, rounds: int, calls: int = 1) -> None:
-        super().__init__([*(turn(number, calls) for number in range(rounds)), "Done."])
+        super().__init__([])
+        self.answers: list[Answer] = [*(turn(number, calls) for number in range(rounds)), "Done."]
         self.asked = 0
 
     async def chat(self, request: LlmRequest) -> LlmResponse:
         """Return the next answer."""
-        answered = await super().chat(request)
-        self.asked = len(self.requests)
-        self.requests[-1] = replace(request, messages=())
-        return answered
+        self.asked += 1
+        return answer(self.answers, self.asked, request)
 
 
 def turn(number: int, calls: int) -> LlmResponse:

@@ -25,6 +25,8 @@ SHORTEST = 4
 _SHORTEST_RUN = 3
 _FEW = 64
 """Shorter texts are searched as they are: handing them over would cost more."""
+_REMEMBERED = 64
+"""How many contents are known to hold no secret."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -45,6 +47,7 @@ class Redactor:
         self._lock = threading.Lock()
         self._secrets: set[str] = set()
         self._needles: tuple[str, ...] = ()
+        self._clear: tuple[tuple[str, ...], set[str]] = ((), set())
         self._absence: tuple[tuple[str, ...], Callable[[str], bool]] | None = None
         self._text: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
@@ -64,6 +67,17 @@ class Redactor:
             self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass"))
             self._text = re.compile(pattern)
             self.active = True
+
+    @property
+    def clear(self) -> set[str]:
+        """The digests of contents that hold none of the secrets known by now; add to it.
+
+        Another set once a secret is added, or when it has grown.
+        """
+        needles, (known, clear) = self._needles, self._clear
+        if known is not needles or len(clear) >= _REMEMBERED:
+            self._clear = (needles, clear := set())
+        return clear
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8, JSON or not, may hold a secret: a quick first look."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from clawhive_core.errors import ClawHiveError, LogWriteFailed
@@ -84,10 +85,16 @@ def encode(event: Event, ts: str, redactor: Redactor) -> Row:
 def _is_suspect(row: Row, redactor: Redactor) -> bool:
     if not row.blobs:
         return redactor.may_be_in(row.inner)
-    parts = (row.inner, *(blob.data for blob in row.blobs))
+    clear = redactor.clear
+    new = [blob for blob in row.blobs if blob.sha256 not in clear]
+    parts = (row.inner, *(blob.data for blob in new))
     if row.size <= _ONE_LOOK:
-        return redactor.may_be_in(b"\n".join(parts))
-    return any(map(redactor.may_be_in, parts))
+        found = redactor.may_be_in(b"\n".join(parts))
+    else:
+        found = any(map(redactor.may_be_in, parts))
+    if not found:
+        clear.update([blob.sha256 for blob in new])
+    return found
 
 
 def _refused(event: Event, why: str, fix: str) -> LogWriteFailed:
@@ -142,6 +149,9 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     def refer(blob: Blob) -> Any:
         if type(blob) is Blob and blob.encoded is not None and len(blob.encoded) <= INLINE:
             return orjson.Fragment(b'{"$value":%b}' % blob.encoded)  # as nearly always
+        if type(blob.value) is str and INLINE < len(blob.value) <= _ONE_LOOK:
+            blobs.append(_text(blob.value))
+            return _reference(blobs[-1], blob.preview)
         kind, value, data = _content(blob, redactor)
         if kind == "json" and len(data) <= INLINE:
             return orjson.Fragment(b'{"$value":%b}' % data)
@@ -254,6 +264,12 @@ def _set_aside(kind: str, data: bytes) -> Body:
     if len(data) > LARGEST:
         raise ValueError(f"a blob is larger than {LARGEST} bytes")
     return Body(hashlib.sha256(data).hexdigest(), kind, data)
+
+
+@lru_cache(maxsize=16)
+def _text(value: str) -> Body:
+    """Return a text set aside: each turn of a loop has one system text."""
+    return _set_aside("text", value.encode("utf-8", "surrogatepass"))
 
 
 def _reference(body: Body, preview: str) -> dict[str, Any]:

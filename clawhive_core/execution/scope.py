@@ -51,6 +51,10 @@ class Signal:
     """What is shown: `type`, `card_type` and `data`."""
 
 
+def unheard(_: Signal) -> None:
+    """Let a signal pass where nobody listens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """The tools that a skill's handler may call, beside those of the core."""
@@ -110,7 +114,7 @@ class RunScope:
     """The command line that refusals extend by `--grant`."""
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     secrets: Callable[[str], str | None] = lambda _: None
-    signal: Callable[[Signal], None] = lambda _: None
+    signal: Callable[[Signal], None] = unheard
     streams: bool = False
     """Whether listeners want a model's answer piece by piece."""
     approve: ApproveMode = "deny"

@@ -16,7 +16,6 @@ from clawhive_core.model.patterns import pattern
 # value that may hold one of these takes the slow road; a false alarm costs time, never correctness.
 _beyond_plane = pattern(r"[\ud800-\U0010ffff]")
 _PLAIN = frozenset({str, bool, type(None)})
-_TEXT_KEYS = {str}
 
 _SAFE_INTEGER = 2**53 - 1
 _SMALLEST, _LARGEST = 1e-4, 1e15
@@ -68,21 +67,26 @@ def _encoder() -> Callable[[Any], bytes]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value holds text, booleans, null and safe integers only, under text keys."""
+    """Whether a value holds text, booleans, null and plain numbers only.
+
+    At keys nobody looks: the encoder takes none that are not text.
+    """
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
-        if kind in _PLAIN or (kind is int and -_SAFE_INTEGER <= item <= _SAFE_INTEGER):
-            continue
         if kind is dict:
-            if item and set(map(type, item)) != _TEXT_KEYS:
-                return False
-            stack.extend(item.values())
+            values = item.values()
         elif kind is list or kind is tuple:
-            stack.extend(item)
-        elif not is_plain_number(item):
+            values = item
+        elif kind in _PLAIN or is_plain_number(item):
+            continue
+        else:
             return False
+        for each in values:
+            is_small = type(each) is int and -_SAFE_INTEGER <= each <= _SAFE_INTEGER
+            if not is_small and type(each) not in _PLAIN:
+                stack.append(each)
     return True
 
 

@@ -202,7 +202,18 @@ class LlmResponse:
 
 def block_to_json(block: ContentBlock) -> dict[str, Any]:
     """Return one content block as JSON, `type` first."""
-    match block:
+    match block:  # the most frequent first
+        case ToolResult():
+            return {
+                "type": "tool_result",
+                "tool_call_id": block.tool_call_id,
+                "output": block.output,
+                "is_error": block.is_error,
+                "structured": block.structured,
+                "artifacts": [artifact.to_dict() for artifact in block.artifacts],
+            }
+        case ToolCall():
+            return _call_to_json(block)
         case TextBlock():
             return _with_native({"type": "text", "text": block.text}, block.native)
         case ThinkingBlock():
@@ -213,19 +224,8 @@ def block_to_json(block: ContentBlock) -> dict[str, Any]:
                 "redacted": block.redacted,
             }
             return _with_native(thinking, block.native)
-        case ToolCall():
-            return _call_to_json(block)
         case ProviderBlock():
             return {"type": "provider", "provider": block.provider, "value": block.value}
-        case ToolResult():
-            return {
-                "type": "tool_result",
-                "tool_call_id": block.tool_call_id,
-                "output": block.output,
-                "is_error": block.is_error,
-                "structured": block.structured,
-                "artifacts": [artifact.to_dict() for artifact in block.artifacts],
-            }
         case MediaBlock():
             return {
                 "type": block.kind,

@@ -138,7 +138,7 @@ class Rules:
 
     def end_step(self, step: str) -> tuple[CapabilityGrant, ...]:
         """Let the grants of a step that has ended count no longer; return them."""
-        ended = tuple(each for each in self._step_grants if each.scope_id == step)
+        ended = tuple([each for each in self._step_grants if each.scope_id == step])
         if ended:
             self._step_grants = tuple(each for each in self._step_grants if each not in ended)
             self._of_step = {}

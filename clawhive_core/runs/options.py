@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clawhive_core.execution.scope import ApproveMode, Ask, Signal
+from clawhive_core.execution.scope import ApproveMode, Ask, Signal, unheard
 from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class RunOptions:
     title: str = ""
     """What a session is called in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None
-    on_signal: Callable[[Signal], None] = lambda _: None
+    on_signal: Callable[[Signal], None] = unheard
     stream: bool = False
     """Whether `on_signal` gets a model's answer piece by piece."""
     approve: ApproveMode = "park"

@@ -80,9 +80,9 @@ def answer(script: Sequence[Answer], number: int, request: LlmRequest) -> LlmRes
             data={"answers": len(script)},
         )
     given = script[number - 1]
-    response = given if isinstance(given, LlmResponse | str) else given(request)
+    response = given(request) if callable(given) else given
     if isinstance(response, str):
-        response = LlmResponse((TextBlock(response),))
+        return LlmResponse((TextBlock(response),))
     if not response.tool_calls:
         return response
     return LlmResponse(
@@ -96,12 +96,11 @@ def answer(script: Sequence[Answer], number: int, request: LlmRequest) -> LlmRes
 
 
 def _with_ids(content: Sequence[ContentBlock], number: int) -> tuple[ContentBlock, ...]:
-    return tuple(
-        _with_id(block, f"call_{number}_{index}")
-        if isinstance(block, ToolCall) and not block.id
-        else block
-        for index, block in enumerate(content, 1)
-    )
+    blocks = list(content)
+    for index, block in enumerate(blocks):
+        if isinstance(block, ToolCall) and not block.id:
+            blocks[index] = _with_id(block, f"call_{number}_{index + 1}")
+    return tuple(blocks)
 
 
 def _with_id(call: ToolCall, id: str) -> ToolCall:

@@ -214,6 +214,28 @@ def test_a_secret_that_is_added_later_counts_from_then_on(log):
     assert [s.event.body["text"] for s in log.events()] == ["hunter22", MARK]
 
 
+@pytest.mark.parametrize("length", [600, 70_000])
+def test_a_text_that_comes_again_is_looked_at_again_once_there_are_more_secrets(log, length):
+    log.redactor.add("another secret")
+    text = "later-secret " + "a" * length
+    event = Event("model.start", {"system": Blob(text)})
+    for _ in range(3):
+        log.append_now(event)
+    log.redactor.add("later-secret")
+    log.append_now(event)
+    *before, after = [each.event.body["system"] for each in log.events()]
+    assert [log.load(each) for each in before] == [text] * 3
+    assert "later-secret" not in log.load(after)
+    assert log.load(after).startswith(MARK)
+
+
+def test_no_more_contents_are_remembered_than_few(log):
+    log.redactor.add("another secret")
+    for number in range(200):
+        log.append_now(Event("model.start", {"system": Blob(f"{number} " + "a" * 600)}))
+    assert 0 < len(log.redactor.clear) <= 64
+
+
 @given(st.text(min_size=4), st.text(), st.text())
 def test_no_text_keeps_a_secret(secret, before, after):
     made = redactor(secret)

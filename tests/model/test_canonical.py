@@ -62,6 +62,21 @@ def test_hard_values_have_one_spelling(value, text):
     assert canonical_text({"k": [value]}) == f'{{"k":[{text}]}}'
 
 
+class Key(str):
+    __slots__ = ()
+
+    def __str__(self):
+        return "b"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [(1, "1"), (1.5, "1.5"), (None, "null"), (True, "true"), (Key("a"), "a")]
+)
+def test_keys_that_are_no_plain_text_have_one_spelling_at_any_depth(key, text):
+    assert canonical_text({key: 1}) == f'{{"{text}":1}}'
+    assert canonical_text({"k": [1, {key: "x"}]}) == f'{{"k":[1,{{"{text}":"x"}}]}}'
+
+
 def test_nan_is_marked():
     assert canonical_text([math.nan]) == '[{"$float":"nan"}]'
 

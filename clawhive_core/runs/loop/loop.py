@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.scope import CallScope, RunScope, Signal
+from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
@@ -158,15 +158,16 @@ class Loop:
         return messages if shorter is messages else list(shorter)
 
     async def _complete_shortening(self, turn: int, request: LlmRequest) -> LlmResponse:
-        scope = CallScope(self.run, self.principal, f"{self.run.run_id}/r{turn}.compact")
+        scope = CallScope(self.run, self.principal, f"{self._step(turn)}.compact")
         return await self.models.complete(request, scope)
 
-    def _tell(self, turn: int, text: str) -> None:
-        step_id = f"{self.run.run_id}/r{turn}"
-        self.run.signal(Signal("step", step_id, "", done=turn, text=text))
+    def _tell(self, step_id: str, turn: int, text: str) -> None:
+        if self.run.signal is not unheard:
+            self.run.signal(Signal("step", step_id, "", done=turn, text=text))
 
-    async def _turn(self, messages: list[LlmMessage], turn: int) -> LlmResponse:
-        self._tell(turn, self.settings.model)
+    def _turn(self, messages: list[LlmMessage], turn: int) -> Awaitable[LlmResponse]:
+        step = self._step(turn)
+        self._tell(step, turn, self.settings.model)
         request = LlmRequest(
             self.settings.model,
             tuple(messages),
@@ -175,9 +176,14 @@ class Loop:
             max_tokens=self.settings.max_tokens,
             cache_hints=self._cache_hints,
         )
-        return await self.models.complete(request, self._scope(turn, None, 0))
+        return self.models.complete(request, self._scope(step, 0))
 
-    def _opened(self, call: ToolCall, result: ToolResult, step_id: str) -> ToolResult:
+    def _taken(self, result: ToolResult) -> ToolResult:
+        if result.artifacts:
+            self.artifacts.extend(result.artifacts)
+        return result
+
+    def _opened(self, call: ToolCall, result: ToolResult, turn: int, index: int) -> ToolResult:
         """Take a result; one that opened a skill tells what is offered with it from now on."""
         opened = self._offering.opens(call, result)
         if opened is None:
@@ -185,46 +191,54 @@ class Loop:
         name, brought = opened
         self._offering.take(brought)
         body = {"skill": name, **brought.to_dict(), "tools": [each.name for each in brought.tools]}
+        step_id = f"{self._step(turn)}.{index}"
         columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
         self.journal.post(run_event(self.run, self.principal, TOOLS_ENABLED, body, **columns))
         return replace(result, output=f"{result.output}\n{brought.note}")
 
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
-        results: list[ToolResult | None] = [None] * len(calls)
+        if len(calls) == 1:
+            outcomes = [await self._outcome(calls[0], turn, 0)]
+        else:
+            outcomes = await self._outcomes(calls, turn)
+        refused = all(isinstance(outcome, Refusal) for outcome in outcomes)
+        self._refused_turns = self._refused_turns + 1 if refused else 0
+        results: list[ToolResult] = []
+        for index, (call, outcome) in enumerate(zip(calls, outcomes, strict=True)):
+            result = self._taken(as_result(call.id, outcome))
+            results.append(self._opened(call, result, turn, index))
+        return results
+
+    async def _outcomes(self, calls: tuple[ToolCall, ...], turn: int) -> list[Outcome]:
+        outcomes: list[Outcome | None] = [None] * len(calls)
         waiting: list[NeedHumanApproval] = []
-        refused: list[int] = []
 
         async def one(index: int, call: ToolCall) -> None:
-            scope = self._scope(turn, index, index)
-            self._tell(turn, call.name)
-            revision = self.settings.catalog_revision
-            offered = ToolCall(
-                call.id, call.name, call.input, revision, call.malformed, call.native
-            )
             try:
-                outcome = await self.door.invoke(offered, scope)
+                outcomes[index] = await self._outcome(call, turn, index)
             except NeedHumanApproval as asked:
                 waiting.append(asked)
-            else:
-                refused.extend([index] if isinstance(outcome, Refusal) else [])
-                results[index] = as_result(call.id, outcome)
-                end_step(self.journal, self.run, self.principal, scope.step)
 
-        if len(calls) == 1:
-            await one(0, calls[0])
-        else:
-            works = [partial(one, index, call) for index, call in enumerate(calls)]
-            await side_by_side(works, PARALLEL_CALLS)
-        self._refused_turns = self._refused_turns + 1 if len(refused) == len(calls) else 0
-        answered = [result for result in results if result is not None]
-        self.artifacts.extend(each for result in answered for each in result.artifacts)
+        works = [partial(one, index, call) for index, call in enumerate(calls)]
+        await side_by_side(works, PARALLEL_CALLS)
+        ended = [outcome for outcome in outcomes if outcome is not None]
         if waiting:
+            for outcome in ended:
+                if not isinstance(outcome, Refusal):
+                    self._taken(outcome)
             raise waiting[0]
-        return [
-            self._opened(call, result, f"{self.run.run_id}/r{turn}.{index}")
-            for index, (call, result) in enumerate(zip(calls, answered, strict=True))
-        ]
+        return ended
+
+    async def _outcome(self, call: ToolCall, turn: int, index: int) -> Outcome:
+        step = self._step(turn)
+        self._tell(step, turn, call.name)
+        scope = self._scope(f"{step}.{index}", index)
+        revision = self.settings.catalog_revision
+        offered = ToolCall(call.id, call.name, call.input, revision, call.malformed, call.native)
+        outcome = await self.door.invoke(offered, scope)
+        end_step(self.journal, self.run, self.principal, scope.step)
+        return outcome
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
         """End the turn of the answer; an empty one is an answer too, without words."""
@@ -243,18 +257,15 @@ class Loop:
             "error": error,
         }
         status = "succeeded" if error is None else "failed"
-        columns: dict[str, Any] = {"step_id": f"{self.run.run_id}/r{turn}", "status": status}
+        columns: dict[str, Any] = {"step_id": self._step(turn), "status": status}
         self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
 
-    def _scope(self, turn: int, index: int | None, ordinal: int) -> CallScope:
-        suffix = "" if index is None else f".{index}"
-        return CallScope(
-            self.run,
-            self.principal,
-            f"{self.run.run_id}/r{turn}{suffix}",
-            ordinal=ordinal,
-            enabled=self._offering.enabled,
-        )
+    def _step(self, turn: int) -> str:
+        return f"{self.run.run_id}/r{turn}"
+
+    def _scope(self, step_id: str, ordinal: int) -> CallScope:
+        enabled = self._offering.enabled
+        return CallScope(self.run, self.principal, step_id, ordinal=ordinal, enabled=enabled)
 
 
 def _cut_short(response: LlmResponse) -> RunError:

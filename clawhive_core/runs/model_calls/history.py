@@ -47,18 +47,15 @@ class History:
             self.count, self._hash = 0, hashlib.sha256()
         encoded = [self._encoded(message) for message in messages[self.count :]]
         # One look at all of them; where it sees something, one at each.
-        suspect = redactor.active and redactor.may_be_in(b"\n".join(data for _, data in encoded))
-        new = [self._take(value, data, redactor if suspect else None) for value, data in encoded]
+        suspect = redactor.active and redactor.may_be_in(b"\n".join([data for _, data in encoded]))
+        new: list[Blob] = []
+        for value, data in encoded:
+            written = canonical(redactor.value(value)) if suspect else data
+            self._hash.update(hashlib.sha256(written).digest())
+            new.append(Blob(value, "", data))
         self.count = len(messages)
         self.last = messages[-1] if messages else None
         return new
-
-    def _take(self, value: Any, data: bytes, redactor: Redactor | None) -> Blob:
-        written = data
-        if redactor is not None and redactor.may_be_in(data):
-            written = canonical(redactor.value(value))
-        self._hash.update(hashlib.sha256(written).digest())
-        return Blob(value, encoded=data)
 
     def _encoded(self, message: LlmMessage) -> tuple[Any, bytes]:
         """Return a message as JSON, and its canonical encoding."""

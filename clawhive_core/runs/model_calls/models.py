@@ -27,7 +27,7 @@ from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.model_calls.retry import delay
-from clawhive_core.runs.record.journal import Journal, run_event
+from clawhive_core.runs.record.journal import Journal
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
@@ -111,7 +111,12 @@ class Models:
         """
         adapter, name = self.adapter(request.model)
         right = self._allow(adapter, scope)
-        await self._start(request, scope, leaves=self._leaves(adapter))
+        started = self._started(request, scope)
+        if self._leaves(adapter):
+            # Before it leaves this process, this and all that was recorded before is durable.
+            await self._journal.append(started)
+        else:
+            self._journal.post(started)
         try:
             response = await self._answer(adapter, request.to_model(name), scope, right)
         except ClawHiveError as failure:
@@ -226,8 +231,8 @@ class Models:
         """Whether what an adapter is asked leaves this process."""
         return adapter.host is not None
 
-    async def _start(self, request: LlmRequest, scope: CallScope, *, leaves: bool) -> None:
-        """Record a request; before it leaves this process, and all that was recorded before."""
+    def _started(self, request: LlmRequest, scope: CallScope) -> Event:
+        """Return what records a request."""
         history = self._history(scope)
         new = history.extend(request.messages, self._redactor)
         body = {
@@ -241,11 +246,7 @@ class Models:
             **_asked(request),
         }
         plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
-        event = _event(scope, "model.start", body, "running", plain=plain)
-        if leaves:
-            await self._journal.append(event)
-        else:
-            self._journal.post(event)
+        return _event(scope, "model.start", body, "running", plain=plain)
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
@@ -255,8 +256,7 @@ class Models:
         return known
 
     def _end(self, request: LlmRequest, scope: CallScope, response: LlmResponse) -> None:
-        usage = response.usage.to_dict()
-        facts = {
+        body: dict[str, Any] = {
             "model": request.model,
             "preview": preview(response.text),
             "stop_reason": response.stop_reason,
@@ -264,10 +264,11 @@ class Models:
         }
         for name, key in ANSWERED.items():
             if (value := getattr(response, name)) is not None:
-                facts[key] = value
-        plain = _are_plain((*facts.values(), *usage.values()))
-        said = self._history(scope).answered(response.content)
-        body = {**facts, "response": said, "usage": usage}
+                body[key] = value
+        usage = response.usage.to_dict()
+        plain = _are_plain(body.values()) and _are_plain(usage.values())
+        body["response"] = self._history(scope).answered(response.content)
+        body["usage"] = usage
         self._post(scope, "model.end", body, "succeeded", plain=plain)
         self.budget(scope.run.run_id).charge(response.usage)
 
@@ -306,8 +307,20 @@ class Models:
 def _event(
     scope: CallScope, kind: str, body: Mapping[str, Any], status: str, *, plain: bool = False
 ) -> Event:
-    columns: dict[str, Any] = {"step_id": scope.step_id, "status": status, "plain": plain}
-    return run_event(scope.run, scope.principal, kind, body, **columns)
+    # `run_event` takes twice as long, and every turn passes here twice.
+    run = scope.run
+    return Event(
+        kind,
+        body,
+        run.trace_id,
+        run.run_id,
+        run.task_id,
+        scope.step_id,
+        conversation_id=run.conversation_id,
+        principal=str(scope.principal),
+        status=status,
+        plain=plain,
+    )
 
 
 def _are_plain(values: Iterable[Any]) -> bool:

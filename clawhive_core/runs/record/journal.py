@@ -54,7 +54,8 @@ def run_event(
 
 def end_step(journal: Journal, run: RunScope, principal: Principal, step_id: str) -> None:
     """End what was granted for a step, now that it has ended."""
-    end_grants(journal, run, principal, run.rules.end_step(step_id), ENDED)
+    if ended := run.rules.end_step(step_id):
+        end_grants(journal, run, principal, ended, ENDED)
 
 
 def end_grants(
