@@ -85,7 +85,7 @@ _INSERT = (
 
 def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
     """Return the event that issues grants."""
-    return Event("grant.issued", {"grants": [grant.to_dict() for grant in grants]}, **ids)
+    return Event("grant.issued", {"grants": [each.to_dict() for each in grants]}, **ids, plain=True)
 
 
 def steps_of(run_id: str) -> tuple[str, str]:
