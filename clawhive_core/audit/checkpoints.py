@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.audit.keys import Keys, Scheme, append_line
+from clawhive_core.config.file_version import FileVersion, version_of
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.late import dataclass
@@ -68,7 +69,10 @@ class Checkpoints:
         scheme: Scheme | None = None,
     ) -> None:
         self._user_dir = Path(user_dir)
+        self._scheme: Scheme | None = scheme
         self.keys = Keys(self._user_dir, scheme)
+        self._key: FileVersion | None = None
+        self._path = self._user_dir / "checkpoints" / f"{database_id}.jsonl"
         self._database_id = database_id
         self._database = None if database is None else str(Path(database).absolute())
 
@@ -80,7 +84,7 @@ class Checkpoints:
     @property
     def path(self) -> Path:
         """The file, one JSON object a line."""
-        return self._user_dir / "checkpoints" / f"{self._database_id}.jsonl"
+        return self._path
 
     @property
     def key_path(self) -> Path:
@@ -94,6 +98,7 @@ class Checkpoints:
             StorageError: The file or the key cannot be read or written.
         """
         try:
+            self._look_for_another_key()
             fields = self._unsigned(seq, hash, run_id)
             fields["signature"] = self.keys.sign(canonical(fields))
             append_line(self.path, canonical(fields))
@@ -164,6 +169,13 @@ class Checkpoints:
             if here and file.stem != self._database_id:
                 found.append(max(here, key=lambda checkpoint: checkpoint.seq))
         return tuple(found)
+
+    def _look_for_another_key(self) -> None:
+        """Let the key be read where its file is not the one that was read: it may be rotated."""
+        version = version_of(self.keys.path)
+        if version is None or version != self._key:
+            # What is read from now on is at least as new as what was looked at.
+            self.keys, self._key = Keys(self._user_dir, self._scheme), version
 
     def _unsigned(self, seq: int, tip: str, run_id: str | None) -> dict[str, Any]:
         return {

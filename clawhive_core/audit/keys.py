@@ -60,7 +60,7 @@ class Keys:
         self._user_dir = user_dir
         self.scheme: Scheme = scheme or (ED25519 if _has_cryptography() else HMAC)
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The file of the key that signs; whoever can read it can forge checkpoints."""
         return self._user_dir / _FILES[self.scheme]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -55,6 +56,10 @@ class SinkFanout:
     def problem(self) -> str | None:
         """Return why effects must stop, or None."""
         return self._broken
+
+    def pumping(self) -> Coroutine[Any, Any, None] | None:
+        """Return `pump` where there is any sink to deliver events to."""
+        return self.pump() if self._sinks else None
 
     async def pump(self) -> None:
         """Deliver events until cancelled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from clawhive_core.capabilities.pattern import Capability, overlaps
@@ -54,26 +54,28 @@ def _made(node: _Node | None, depth: int) -> _Node:
 
 
 class PatternIndex(Generic[T]):
-    """Patterns of one verb in a tree by their segments, each with what it was added with."""
+    """Patterns of one verb in a tree by their segments, each with what it was added with.
+
+    The tree is made when it is first asked: of most verbs nothing is ever asked.
+    """
 
     def __init__(self) -> None:
-        self._root = _Node()
         self._all: list[tuple[Capability, T]] = []
+        self._tree = (0, _Node())
+        """How many patterns are in the tree, and its root; replaced as a whole, by any thread."""
 
     def add(self, pattern: Capability, item: T) -> None:
         """Add a pattern; its constraints are the caller's to look at."""
-        node = self._root
-        for part in pattern.parts:
-            for segment in part:
-                node = node.step(segment)
-            if part[-1:] != (REST,):
-                node = node.closed()
-        node.held = (*node.held, (pattern, item))
         self._all.append((pattern, item))
 
     def covering(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
         """Return the patterns that contain all of a capability's resources."""
-        level = [self._root]
+        planted, root = self._tree
+        if planted != len(self._all):
+            held = tuple(self._all)
+            root = _planted(held)
+            self._tree = (len(held), root)
+        level = [root]
         for part in capability.parts:
             found: list[_Node] = []
             for node in level:
@@ -89,6 +91,20 @@ class PatternIndex(Generic[T]):
             return self.covering(capability)
         bare = capability.unconstrained
         return [each for each in self._all if overlaps(each[0].unconstrained, bare)]
+
+
+def _planted(patterns: Iterable[tuple[Capability, Any]]) -> _Node:
+    """Return the root of a tree of patterns."""
+    root = _Node()
+    for each in patterns:
+        node = root
+        for part in each[0].parts:
+            for segment in part:
+                node = node.step(segment)
+            if part[-1:] != (REST,):
+                node = node.closed()
+        node.held = (*node.held, each)
+    return root
 
 
 def _after(node: _Node, part: Segments, found: list[_Node]) -> None:

@@ -84,10 +84,14 @@ def parse(text: str, variables: Mapping[str, str] | None = None) -> Capability:
             place=shown(repr(text)),
             fix='Write it in quotes, such as "fs.read:/srv/reports/**".',
         )
-    base = None
     if "${" in text:
-        base = paths.read_base(_open(text), variables or _NO_VARIABLES)
-    return _parse_cached(text, base) if len(text) <= _CACHED_LENGTH else _parse(text, base)
+        name = text.partition("${")[2].partition("}")[0]
+        value = (variables or _NO_VARIABLES).get(name)
+    else:
+        name = value = None
+    if len(text) <= _CACHED_LENGTH:
+        return _parse_cached(text, name, value)
+    return _parse(text, name, value)
 
 
 def normalise(text: str, variables: Mapping[str, str] | None = None) -> str:
@@ -283,8 +287,11 @@ def _open(text: str) -> Reading:
     return reading
 
 
-def _parse(text: str, base: Segments | None) -> Capability:
+def _parse(text: str, name: str | None, value: str | None) -> Capability:
+    """Read a text that names no variable, or the one of that name, whose value is none or known."""
     reading = _open(text)
+    given = _NO_VARIABLES if name is None or value is None else {name: value}
+    base = None if name is None else paths.read_base(reading, given)
     _, mark, after = text.partition("?")
     found = _read(reading, base)
     if not mark:

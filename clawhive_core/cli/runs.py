@@ -123,7 +123,7 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
 @click.pass_obj
 def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
     """Cancel a run: its process notices within a second; one that waits ends at once."""
-    from clawhive_core.hive.project_log import checkpoint
+    from clawhive_core.hive.project_log import checkpoint, checkpoints_of
     from clawhive_core.runs.record.ownership import cancel as cancel_run
     from clawhive_core.runs.record.view import find_run, run_json
 
@@ -131,7 +131,8 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
     try:
         run_id = find_run(log, run)
         living = cancel_run(log, run_id)
-        problem = None if living else checkpoint(log, settings.config().user_dir, run_id)
+        signed = checkpoints_of(log, settings.config().user_dir)
+        problem = None if living else checkpoint(log, signed, run_id)
         value = run_json(log, run_id)
     finally:
         log.close()

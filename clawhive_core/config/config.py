@@ -19,6 +19,7 @@ from clawhive_core.config.settings import (
     fixed_below,
     is_table,
     owner,
+    place,
     split,
     suggest,
 )
@@ -88,18 +89,18 @@ class Config:
         Raises:
             KeyError: There is no such key.
         """
-        path = canonical_path(split(key))
+        path, found = place(key)
         given = self.values.get(path)
         if given is not None:
             return given
-        found = owner(path)
         if found is None:
             raise KeyError(_no_key(path))
         setting, at = found
-        below = {there: item for there, item in self.values.items() if _is_below(there, path)}
-        if setting.is_open and below:
-            origins = dict.fromkeys(item.origin for item in below.values())
-            return Value(_nest(_relative(below, path)), ", ".join(origins))
+        if setting.is_open:
+            below = {there: item for there, item in self.values.items() if _is_below(there, path)}
+            if below:
+                origins = dict.fromkeys(item.origin for item in below.values())
+                return Value(_nest(_relative(below, path)), ", ".join(origins))
         return Value(_fresh(setting.default) if at == path else None, _DEFAULT)
 
     def section(self, prefix: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,10 @@ class PrivateFile:
             ValueError: Others may write it, or it belongs to somebody else.
             ConfigError: It cannot be read.
         """
-        _refuse_shared(self.path)
-        return read_bytes(self.path, os.fspath(self.path))
+        path = os.path.join(self.user_dir, self.name)  # noqa: PTH118 - each run looks for one that is rarely there
+        if not _is_there_for_us_alone(path):
+            return None
+        return read_bytes(self.path, path)
 
     def set_aside(self) -> None:
         """Keep a damaged file under another name.
@@ -101,16 +103,25 @@ class PrivateFile:
             ) from error
 
 
-def _refuse_shared(file: Path) -> None:
-    """Others who may write the file could decide for the user."""
+def _is_there_for_us_alone(path: str) -> bool:
+    """Whether there is such a file, as far as can be seen.
+
+    Raises:
+        ValueError: Others, who could decide for the user, may write it, or it is theirs.
+    """
     if os.name != "posix":
-        return
-    with suppress(OSError):
-        found = file.stat()
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ValueError("others may write it")
-        if found.st_uid not in {0, os.geteuid()}:
-            raise ValueError("it belongs to somebody else")
+        return True
+    try:
+        found = os.stat(path)  # noqa: PTH116 - as above
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # reading it says why
+        return True
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ValueError("others may write it")
+    if found.st_uid not in {0, os.geteuid()}:
+        raise ValueError("it belongs to somebody else")
+    return True
 
 
 def _free_name(file: Path) -> Path:

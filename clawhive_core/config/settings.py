@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from clawhive_core.config.core_settings import CORE_SETTINGS
 from clawhive_core.config.outside_settings import OUTSIDE_SETTINGS
@@ -57,6 +58,17 @@ def owner(path: Path) -> tuple[Setting, Path] | None:
         if setting is not None and (length == len(path) or setting.is_open):
             return setting, path[:length]
     return None
+
+
+@lru_cache(maxsize=1024)
+def place(key: str) -> tuple[Path, tuple[Setting, Path] | None]:
+    """Return the path of a key and what `owner` says of it; the table of settings never changes.
+
+    Raises:
+        KeyError: The text is no key.
+    """
+    path = canonical_path(split(key))
+    return path, owner(path)
 
 
 def is_table(path: Path) -> bool:

@@ -46,8 +46,9 @@ from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator
+from clawhive_core.runs.record.aside import beside
 from clawhive_core.runs.record.lineage import used_below
-from clawhive_core.runs.record.ownership import beside, recover
+from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
@@ -345,7 +346,7 @@ class Hive:
         try:
             recover(self.log)
             await self._assemble()
-            async with beside(self._sinks.pump()):
+            async with beside(self._sinks.pumping()):
                 yield
         finally:
             await self._close()

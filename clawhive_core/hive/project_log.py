@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -22,6 +22,9 @@ from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approval_rows, ledger, quotas, subscriptions
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs.record import schema as runs_schema
+
+if TYPE_CHECKING:
+    from clawhive_core.audit.checkpoints import Checkpoints
 
 _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
@@ -89,13 +92,17 @@ def approval_book(log: EventLog, config: Config, env: Mapping[str, str]) -> Appr
     return ApprovalBook(log, config.user_dir, {"workspace": str(config.root), "home": home})
 
 
-def checkpoint(log: EventLog, user_dir: Path, run_id: str) -> str | None:
-    """Sign the log's tip at the end of a run; return why it could not be, as a note."""
+def checkpoints_of(log: EventLog, user_dir: Path) -> Checkpoints:
+    """Return where the tips of a project's log are signed, outside of it."""
     from clawhive_core.audit.checkpoints import Checkpoints
 
+    return Checkpoints(user_dir, log.database_id, log.path)
+
+
+def checkpoint(log: EventLog, checkpoints: Checkpoints, run_id: str) -> str | None:
+    """Sign the log's tip at the end of a run; return why it could not be, as a note."""
     rows = log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
     try:
-        checkpoints = Checkpoints(user_dir, log.database_id, log.path)
         checkpoints.write(rows[0]["seq"], rows[0]["hash"], run_id)
     except ClawHiveError as error:
         return f"no checkpoint was written: {error.message}"

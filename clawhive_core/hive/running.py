@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
-from clawhive_core.hive.project_log import checkpoint
-from clawhive_core.model.late import dataclass
+from clawhive_core.hive.project_log import checkpoint, checkpoints_of
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.record.ownership import cancel_below, owned
@@ -21,11 +21,12 @@ from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
+    from clawhive_core.audit.checkpoints import Checkpoints
     from clawhive_core.policy.answers import Edited
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(Remembering):
     """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
 
     live: Live
@@ -118,6 +119,10 @@ class Running:
             cancel_below(self.live.log, run_id)
         except ClawHiveError as error:
             self.note(f"the sub-agents of run {run_id} were not ended: {error.message}")
-        problem = checkpoint(self.live.log, self.user_dir, run_id)
+        problem = checkpoint(self.live.log, self._checkpoints, run_id)
         if problem is not None:
             self.note(problem)
+
+    @cached_property
+    def _checkpoints(self) -> Checkpoints:
+        return checkpoints_of(self.live.log, self.user_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal
 
 from clawhive_core.capabilities import Capability
@@ -46,6 +47,7 @@ def protection_in(capability: Capability) -> Protection | None:
     return protection_of(capability.parts[0]) if capability.verb.startswith("fs.") else None
 
 
+@cache
 def as_rules() -> tuple[str, ...]:
     """Return the protected names as a person reads them."""
     return (

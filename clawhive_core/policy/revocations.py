@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from clawhive_core.config.file_version import FileVersion, version_of
 from clawhive_core.events.log import EventLog
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
 
 _LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
 _OF = "grant_id IN (SELECT value FROM json_each(?))"
-_Version = tuple[int, int, int] | None
-_Mark = tuple[int | None, _Version]
-_Epoch = tuple[tuple[int, int], _Version]
+_Mark = tuple[int | None, FileVersion | None]
+_Epoch = tuple[tuple[int, int], FileVersion | None]
 
 
 class Revocations:
@@ -42,7 +42,7 @@ class Revocations:
         """
         epoch = self._log.epoch()
         # Only a grant that comes from another one may come from a persistent one.
-        version = _version(self._file) if rules.is_derived else None
+        version = version_of(self._file) if rules.is_derived else None
         if epoch is not None and self._epochs.get(rules) == (epoch, version):
             return
         mark = (self._log.read(_LAST)[0][0], version)
@@ -69,12 +69,3 @@ class Revocations:
     def _ids(self, state: str, grant_ids: Iterable[str]) -> set[str]:
         sql = f"SELECT grant_id FROM grants WHERE {state} AND {_OF}"  # noqa: S608 - two literals
         return {str(row[0]) for row in self._log.read(sql, (json.dumps(list(grant_ids)),))}
-
-
-def _version(path: str) -> _Version:
-    """Return what differs between two versions of a file, None where there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - before every decision, and pathlib costs as much again
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

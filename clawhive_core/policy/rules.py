@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
@@ -76,19 +76,19 @@ class Rules:
         self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
-        self._is_constrained = any(parse(text).constraints for text in (*denies, *asks))
-        self._denies = _by_verb(denies)
-        self._asks = _by_verb(asks)
+        self._is_constrained = any(map(_is_constrained, (*denies, *asks)))
+        self._denies = _by_verb(self.denies)
+        self._asks = _by_verb(self.asks)
         self.extend(grants)
 
     def extend(self, grants: Iterable[CapabilityGrant]) -> None:
         """Let further grants count from now on; those that are known change nothing."""
         known = {grant.grant_id for grant in self.every}
-        added = tuple(grant for grant in grants if not known or grant.grant_id not in known)
+        added = [grant for grant in grants if grant.grant_id not in known]
         self._of_step, self._known = {}, {}
-        self._step_grants += tuple(grant for grant in added if grant.scope == "step")
-        new = tuple(grant for grant in added if grant.scope != "step")
-        self.grants += new
+        self._step_grants += tuple([grant for grant in added if grant.scope == "step"])
+        new = [grant for grant in added if grant.scope != "step"]
+        self.grants += tuple(new)
         for grant in new:
             if grant.tool is not None:
                 identity = ToolIdentity.read(grant.tool)
@@ -96,10 +96,13 @@ class Rules:
                     continue  # nobody can say what it was given for: it counts for nothing
                 self._of_tools.setdefault(identity.name, []).append((identity, grant))
             pattern = parse(grant.capability)
-            self._is_constrained = self._is_constrained or bool(pattern.constraints)
-            self._grants.setdefault(pattern.verb, PatternIndex()).add(pattern, grant)
+            if _is_constrained(pattern.text):
+                self._is_constrained = True
+            if (held := self._grants.get(pattern.verb)) is None:
+                held = self._grants[pattern.verb] = PatternIndex()
+            held.add(pattern, grant)
         every = self.every
-        self._next_end = min((each.expires_at for each in every if each.expires_at), default=None)
+        self._next_end = min([each.expires_at for each in every if each.expires_at], default=None)
         self.is_derived = any(each.parent_grant is not None for each in every)
         self._known = {}  # once more: a tool's thread may have asked meanwhile
         for bounds, rules in self._bounded.items():
@@ -305,7 +308,7 @@ class Rules:
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many rules allow, ask and deny."""
-        allow = sum(1 for grant in self.grants if grant.mode == "allow")
+        allow = [grant.mode for grant in self.grants].count("allow")
         ask = len(self.grants) - allow + len(self.asks)
         return allow, ask, len(self.denies) + len(as_rules())
 
@@ -323,7 +326,14 @@ def _names(grant: CapabilityGrant, pattern: Capability, capability: Capability) 
     return grant.by_person and pattern.unconstrained == capability
 
 
-def _by_verb(patterns: Iterable[str]) -> dict[str, PatternIndex[None]]:
+def _is_constrained(text: str) -> bool:
+    """Whether a pattern has constraints: `?` stands nowhere else in one."""
+    return "?" in text
+
+
+@lru_cache(maxsize=64)
+def _by_verb(patterns: tuple[str, ...]) -> Mapping[str, PatternIndex[None]]:
+    """Return patterns by verb: the same for each run of a project, and never added to."""
     table: dict[str, PatternIndex[None]] = {}
     for text in patterns:
         pattern = parse(text)

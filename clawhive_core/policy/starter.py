@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
-from clawhive_core.model.ids import new_id
+from clawhive_core.model.ids import new_ids
 from clawhive_core.policy.terms import on_terms
 
 ALLOWED = (
@@ -69,12 +69,10 @@ class Target:
         Raises:
             CapabilityError: A pattern cannot be used.
         """
-        return [
-            on_terms(
-                CapabilityGrant(
-                    new_id("grant"), each.text, self.subject, "task", self.task_id, issuer, mode
-                ),
-                each,
-            )
-            for each in (parse(pattern, self.variables) for pattern in patterns)
-        ]
+        subject, task_id = self.subject, self.task_id
+        found: list[CapabilityGrant] = []
+        for grant_id, pattern in zip(new_ids("grant", len(patterns)), patterns, strict=True):
+            each = parse(pattern, self.variables)
+            grant = CapabilityGrant(grant_id, each.text, subject, "task", task_id, issuer, mode)
+            found.append(on_terms(grant, each) if each.constraints else grant)
+        return found

@@ -203,7 +203,8 @@ class RequestMaker:
         session = options.session or new_id("conv")
         target = Target(task.task_id, str(principal), self._variables(artifacts))
         given = derived(self._counting(options.session, principal), task.task_id, str(principal))
-        declared = replace(skill or Declared(), variables=target.variables)
+        variables = target.variables
+        declared = replace(skill, variables=variables) if skill else Declared(variables=variables)
         given += target.grants(declared.of_task(), "skill")
         grants = self._grants(target, options, declared.permissions, given)
         scope = RunScope(
@@ -386,8 +387,10 @@ class RequestMaker:
         return within(side, permissions, target.variables)
 
     def _expanded(self, key: str, artifacts: str) -> list[str]:
+        if not (patterns := self.config.get(key)):
+            return []
         variables = self._variables(artifacts)
-        return [normalise(pattern, variables) for pattern in self.config.get(key)]
+        return [normalise(pattern, variables) for pattern in patterns]
 
     def _variables(self, artifacts: str) -> dict[str, str]:
         return {

@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from clawhive_core.audit.checkpoints import Checkpoints, DamagedLine
+from clawhive_core.audit.keys import Keys
 from clawhive_core.errors import StorageError
 
 
@@ -51,6 +52,22 @@ def test_key_and_checkpoints_are_private_and_the_key_is_never_replaced(checkpoin
     assert checkpoints.key_path.stat().st_mode & 0o777 == 0o600
     assert checkpoints.path.stat().st_mode & 0o777 == 0o600
     assert sorted(user_dir.iterdir()) == sorted((checkpoints.key_path, checkpoints.path.parent))
+
+
+def test_who_goes_on_writing_signs_with_the_key_that_another_process_put_in_its_place(user_dir):
+    checkpoints = Checkpoints(user_dir, "db_1", scheme="ed25519")
+    before = [checkpoints.write(seq, "a" * 64).key for seq in (1, 2)]
+    Keys(user_dir, "ed25519").rotate()
+    after = checkpoints.write(3, "a" * 64).key
+    assert before[0] == before[1] != after == Keys(user_dir, "ed25519").key_id()
+    assert all(map(checkpoints.is_genuine, checkpoints.read().checkpoints))
+
+
+def test_who_goes_on_writing_makes_a_key_that_was_lost_anew(checkpoints):
+    lost = checkpoints.write(1, "a" * 64)
+    checkpoints.key_path.unlink()
+    assert checkpoints.write(2, "a" * 64).key != lost.key
+    assert checkpoints.key_path.exists()
 
 
 def test_writers_that_start_together_agree_on_one_key(user_dir, scheme):

@@ -8,7 +8,7 @@ import pytest
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
-from clawhive_core.runs.record.ownership import beside
+from clawhive_core.runs.record.aside import beside
 
 
 class Sink:

@@ -1,9 +1,11 @@
 """The index of patterns against asking each pattern by itself."""
 
+import threading
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.capabilities import PatternIndex, contains, overlaps
+from clawhive_core.capabilities import PatternIndex, contains, overlaps, parse
 from tests.capabilities.test_algebra import paths, programs, urls
 
 
@@ -46,3 +48,25 @@ def test_a_pattern_added_later_is_found_beside_the_others(case):
     before = [number for _, number in index.covering(asked)]
     index.add(asked, -1)
     assert sorted(number for _, number in index.covering(asked)) == [-1, *sorted(before)]
+
+
+def test_threads_that_ask_while_patterns_are_added_always_find_all_that_were_there():
+    index, everything = PatternIndex(), parse("fs.read:/a/b")
+    missing = []
+
+    def ask():
+        for _ in range(200):
+            there = added
+            found = {number for _, number in index.covering(everything)}
+            missing.extend(set(range(there)) - found)
+
+    added = 0
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(200):
+        index.add(parse("fs.read:/**" if number % 2 else "fs.read:/a/*"), number)
+        added = number + 1
+    for thread in threads:
+        thread.join()
+    assert missing == []

@@ -1,12 +1,14 @@
 """Who owns a run, and what becomes of it without its owner."""
 
+import asyncio
 import os
 import time
 
 import anyio
 import pytest
 
-from clawhive_core.errors import RunBusy, StorageError
+from clawhive_core.errors import RunBusy, RunError, StorageError
+from clawhive_core.runs.record import ownership
 from clawhive_core.runs.record.ownership import STALE_SECONDS, Owner, beat, claim, recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import memory_hive
@@ -107,6 +109,32 @@ async def test_an_owner_looks_again_where_it_could_not_read_and_its_heart_goes_o
             while len(looked) < 3 or not renewed():
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
+
+
+async def test_a_run_that_ends_at_once_has_nobody_who_watches_it(hive):
+    before = asyncio.all_tasks()
+    async with ownership.owned(hive.log, RUN):
+        assert asyncio.all_tasks() == before
+
+
+def test_a_run_that_goes_on_is_watched_until_it_ends_on_a_loop_of_asyncio_alone(monkeypatch):
+    monkeypatch.setattr(ownership, "POLL_SECONDS", 0.001)
+
+    async def go_on(log, looked):
+        async with ownership.owned(log, RUN, looked.set):
+            await looked.wait()
+            log.append_now(within=lambda db: db.execute("UPDATE run_owners SET cancel = 1"))
+            await asyncio.sleep(3600)
+
+    async def main():
+        async with memory_hive() as hive:
+            put_owner(hive, Owner.me())
+            before = asyncio.all_tasks()
+            with pytest.raises(RunError, match="cancelled"):
+                await go_on(hive.log, asyncio.Event())
+            assert asyncio.all_tasks() == before
+
+    asyncio.run(main())
 
 
 async def test_an_owner_on_another_machine_lives_by_its_heartbeat(hive):

@@ -19,19 +19,31 @@ def run_folder(config: Config, out: Path | None, run_id: str) -> str:
     Raises:
         UsageError: The folder lies inside .clawhive, or is none.
     """
-    folder = config.root / config.get("run.out") / run_id if out is None else out
-    absolute = folder.absolute()
-    if ".clawhive" in absolute.parts:
+    if out is None:
+        folder = _folder_of_all(config.root, config.get("run.out")) + run_id
+    else:
+        folder = _outside(out.absolute())
+    if os.path.lexists(folder) and not os.path.isdir(folder):  # noqa: PTH112 - never raises
+        raise UsageError(
+            f"{folder} is no folder", place="--out", fix="name a folder, there or to be made"
+        )
+    return folder
+
+
+@lru_cache(maxsize=64)
+def _folder_of_all(root: Path, out: str) -> str:
+    """Return the folder of the runs of a project, whose root is absolute, up to their names."""
+    return os.path.join(_outside(root / out), "")  # noqa: PTH118 - it ends with a separator
+
+
+def _outside(folder: Path) -> str:
+    if ".clawhive" in folder.parts:
         raise UsageError(
             "a run's files cannot lie inside .clawhive",
             place="--out",
             fix="name another folder",
         )
-    if os.path.lexists(absolute) and not os.path.isdir(absolute):  # noqa: PTH112 - never raises
-        raise UsageError(
-            f"{absolute} is no folder", place="--out", fix="name a folder, there or to be made"
-        )
-    return str(absolute)
+    return str(folder)
 
 
 def reserved(config: Config) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -19,6 +19,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.runs import ENDED
+from clawhive_core.runs.record.aside import stopped
 from clawhive_core.runs.record.lineage import children_of
 from clawhive_core.storage.faults import storage_error
 
@@ -228,7 +229,6 @@ async def beat(
 
     beaten = time.monotonic()
     while True:
-        await anyio.sleep(min(seconds, POLL_SECONDS))
         if log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
             return
         with suppress(ClawHiveError):
@@ -236,6 +236,7 @@ async def beat(
         if time.monotonic() - beaten >= seconds:
             await log.append(within=renew)
             beaten = time.monotonic()
+        await anyio.sleep(min(seconds, POLL_SECONDS))
 
 
 @asynccontextmanager
@@ -250,6 +251,7 @@ async def owned(
     import asyncio
 
     body, asked = asyncio.current_task(), False
+    watching: list[asyncio.Task[None]] = []
 
     async def watch() -> None:
         nonlocal asked
@@ -258,34 +260,21 @@ async def owned(
         if body is not None:
             body.cancel()
 
+    # A run that ends before the first look is due needs nobody who looks.
+    loop = asyncio.get_running_loop()
+    first = loop.call_later(POLL_SECONDS, lambda: watching.append(loop.create_task(watch())))
     try:
-        async with beside(watch()):
+        try:
             yield
+        finally:
+            first.cancel()
+            for task in watching:
+                task.cancel()
+                await stopped(task)
     except asyncio.CancelledError:
         if not asked or body is None or body.uncancel() > 0:
             raise
         raise RunError("the run was cancelled", code="cancelled", place=run_id) from None
-
-
-@asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do something while the body runs, and stop it after, not before what it shields has ended."""
-    import asyncio
-
-    scope = anyio.CancelScope()
-
-    async def scoped() -> None:
-        with scope:
-            await work
-
-    task = asyncio.ensure_future(scoped())
-    try:
-        yield
-    finally:
-        scope.cancel()
-        await asyncio.wait((task,))
-        with suppress(asyncio.CancelledError, ClawHiveError):
-            task.result()
 
 
 def cancel(log: EventLog, run_id: str) -> bool:
