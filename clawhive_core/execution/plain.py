@@ -19,6 +19,8 @@ MAX_INPUT = 16 * 1024 * 1024
 """About the bytes of JSON that a call's input may be."""
 
 _NODE = 2
+_LISTS = (list, tuple)
+_NUMBERS = (int, float)
 _SMALL = frozenset({bool, type(None)})
 _LARGE = 2**53
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
@@ -57,7 +59,7 @@ def plain_object(value: Any, limit: int) -> dict[str, Any]:
 
 
 def _plain_object(value: Any, limit: int) -> tuple[dict[str, Any], bool]:
-    kind: type = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType] - JSON
     if kind is not dict and not issubclass(kind, Mapping):
         raise InvalidInput(f"it is {kind.__name__}, and an object is needed")
     copier = _Copier(limit)
@@ -100,12 +102,12 @@ class _Copier:
         if isinstance(value, str):
             self._spend(len(value), place)
             return str(value)
-        if isinstance(value, int | float):
+        if isinstance(value, _NUMBERS):
             self.is_plain = self.is_plain and is_plain_number(value)
             return _number(value, place)
         if depth >= MAX_DEPTH:
             raise InvalidInput(f"it is nested deeper than {MAX_DEPTH} levels", place=place)
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             items = cast("list[Any]", value)
             return [
                 self.copy(item, f"{place}/{index}", depth + 1) for index, item in enumerate(items)

@@ -17,6 +17,8 @@ MAX_TEXT = 1024 * 1024
 MAX_STRUCTURED = 8 * 1024 * 1024
 """About the bytes of JSON that a structured value may be; a larger one is refused."""
 
+_LISTS = (list, tuple)
+
 
 def finish(
     result: Any,
@@ -69,7 +71,7 @@ def _problem_of(result: ToolResult) -> str | None:
         return f"answered an output of {type(given.output).__name__} instead of text"
     if not isinstance(given.is_error, bool):
         return "answered an `is_error` that is neither true nor false"
-    if not isinstance(given.artifacts, list | tuple):
+    if not isinstance(given.artifacts, _LISTS):
         return "answered artifacts that are no list"
     artifacts = cast("list[Any]", given.artifacts)
     if artifacts and not all(map(_is_artifact, artifacts)):
