@@ -38,13 +38,13 @@ _OF_KINDS = "AND kind IN (SELECT value FROM json_each(:kinds)) "
 
 def now() -> str:
     """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
-    seconds, micros = divmod(time.time_ns() // 1000, 1_000_000)
-    return f"{_second(seconds)}.{micros:06d}Z"
+    digits = str(time.time_ns())
+    return f"{_second(digits[:-9])}.{digits[-9:-3]}Z"
 
 
 @lru_cache(maxsize=4)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+def _second(seconds: str) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class EventLog:

@@ -117,7 +117,7 @@ class Executor:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
         call = pending.call
         try:
-            plain = input_of(call)
+            plain, pending.is_plain = input_of(call)
         except InvalidInput as error:
             pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(
@@ -318,17 +318,17 @@ class Executor:
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
         meta = _tool(pending).meta
-        finished = finish(result, meta, pending.call.id, self._validators, context.left)
+        finished, plain = finish(result, meta, pending.call.id, self._validators, context.left)
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
         error = error_of(finished)
         status = "failed" if error else "succeeded"
-        self._post(pending, pending.ended(status, finished, error))
+        self._post(pending, pending.ended(status, finished, error, plain=plain))
         return learnt(pending, finished)
 
     def _post(self, pending: PendingCall, *events: Event) -> None:
         """Record how a call ended; of one that may have done anything, nothing queues behind it."""
-        self._wiring.log.post(*events, pressing=not pending.only_reads)
+        self._wiring.log.post(*events, pressing=not pending.is_queued)
 
     def _park(self, pending: PendingCall, context: ToolContext, asked: NeedHumanApproval) -> Parked:
         """Record that a tool stops until a person has answered a call of its own."""

@@ -34,10 +34,11 @@ async def append_intent(pending: PendingCall, log: EventLog) -> None:
         RunError: The approval, a use or the quota is gone; nothing was written.
         LogWriteFailed: It could not be written.
     """
-    if pending.uses_up:
-        await _append_with_uses(pending, log)
-    elif pending.only_reads:
+    if pending.only_reads:
+        pending.is_queued = True
         await log.post_or_wait(pending.started())
+    elif pending.uses_up:
+        await _append_with_uses(pending, log)
     else:
         await log.append(pending.started(), sync=pending.leaves_the_run)
 

@@ -12,7 +12,7 @@ from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval
-from clawhive_core.model.canonical import canonical, canonical_texts, preview
+from clawhive_core.model.canonical import canonical, canonical_plain, preview
 from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
@@ -71,6 +71,10 @@ class PendingCall:
     grants: tuple[tuple[str, str], ...] = field(default=())
     quota: Quota | None = None
     """What it counts as, where the skill that exports the tool limits its calls."""
+    is_plain: bool = False
+    """Whether the input is known to be plain for `canonical_plain`."""
+    is_queued: bool = False
+    """Whether its intent was queued and not waited for, as that of a call that only reads is."""
 
     @property
     def meta(self) -> ToolMeta | None:
@@ -107,11 +111,11 @@ class PendingCall:
             return False
         if meta.capability_level != "L0" or self.uses_up:
             return False
-        own = f"tool.call:{meta.name}"
         for text in self.capabilities:
-            if text == own:
+            name, _, resource = text.partition(":")
+            if name == "tool.call" and resource == meta.name:
                 continue
-            verb = verb_of(text.partition(":")[0])
+            verb = verb_of(name)
             if verb is None or not verb.reads_here:
                 return False
         return True
@@ -150,7 +154,7 @@ class PendingCall:
         """Go on with the input that a person gave instead."""
         self.asked_input = self.call.input
         self.scope.run.grounds.say(changed(self.asked_input, input))
-        self.call = replace(self.call, input=input)
+        self.call, self.is_plain = replace(self.call, input=input), False
 
     def told(self, outcome: Outcome) -> Outcome:
         """Return the outcome, with what a person edited where somebody did."""
@@ -161,7 +165,7 @@ class PendingCall:
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
         facts = self._facts()
-        return self._event("invocation.start", "intended", facts, plain=self._is_plain())
+        return self._event("invocation.start", "intended", facts, plain=self._has_plain_facts())
 
     def asked(self, more: Mapping[str, Any]) -> Event:
         """Return that the call waits for a person, with what the person must know."""
@@ -177,19 +181,33 @@ class PendingCall:
         facts = {**self._facts(), "refusal": refusal.to_dict()}
         return self._event("invocation.refused", "refused", facts)
 
-    def ended(self, status: str, result: ToolResult, error: Mapping[str, Any] | None) -> Event:
-        """Return how the execution ended."""
+    def ended(
+        self,
+        status: str,
+        result: ToolResult,
+        error: Mapping[str, Any] | None,
+        *,
+        plain: bool = False,
+    ) -> Event:
+        """Return how the execution ended.
+
+        Args:
+            status: How it ended.
+            result: What it came to.
+            error: Its code and message, where it failed.
+            plain: Whether the structured value is known to be plain for `canonical_plain`.
+        """
         text, artifacts, structured = result.output, result.artifacts, result.structured
         value = {"output": text, "structured": structured, "is_error": result.is_error}
+        written = canonical_plain(value) if plain or structured is None else None
         body = {
-            "output": Blob(value, encoded=canonical_texts(value) if structured is None else None),
+            "output": Blob(value, encoded=written),
             "output_preview": preview(text),
             "error": None if error is None else {key: error[key] for key in ("code", "message")},
             "is_error": result.is_error,
             "artifacts": [each.to_dict() for each in artifacts] if artifacts else (),
         }
-        plain = error is None and not artifacts
-        return self._event("invocation.end", status, body, plain=plain)
+        return self._event("invocation.end", status, body, plain=error is None and not artifacts)
 
     def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:
         """Return how a failed execution ended; what no box could run gives its quota back."""
@@ -200,16 +218,16 @@ class PendingCall:
         return [ended, self.quota.returned(**self.ids)]
 
     def _facts(self) -> dict[str, Any]:
-        meta, decision, scope = self.meta, self.decision, self.scope
-        name = self.call.name if meta is None else meta.name
-        written = canonical(self.call.input)
+        meta, decision, scope, call = self.meta, self.decision, self.scope, self.call
+        name = call.name if meta is None else meta.name
+        written = canonical_plain(call.input) if self.is_plain else canonical(call.input)
         facts: dict[str, Any] = {
             "step": {"name": f"tool.{name}", "label": scope.label, "ordinal": scope.ordinal},
             "tool_call": {
-                "id": self.call.id,
-                "name": self.call.name,
-                "input": Blob(self.call.input, encoded=written),
-                "catalog_revision": self.call.catalog_revision,
+                "id": call.id,
+                "name": call.name,
+                "input": Blob(call.input, encoded=written),
+                "catalog_revision": call.catalog_revision,
             },
             "input_preview": preview(written.decode("utf-8")),
             "capability_level": None if meta is None else meta.capability_level,
@@ -221,7 +239,7 @@ class PendingCall:
             "rules": () if decision is None else decision.rules,
             "approval_required": self.approval_id is not None or self.asks,
             "approval_result": self.approval,
-            "idempotency_key": idempotency_key(scope, self.call.id),
+            "idempotency_key": idempotency_key(scope, call.id),
             "parent_invocation_id": scope.parent_invocation_id,
         }
         if scope.run.parent_run_id is not None:
@@ -232,13 +250,20 @@ class PendingCall:
             facts["grounds"] = lent
         return facts
 
-    def _is_plain(self) -> bool:
+    def _has_plain_facts(self) -> bool:
         """Whether what others put into the facts is text, as all that the stages found out is."""
         meta, call = self.meta, self.call
         if self.checked or meta is None:
             return False
-        given: tuple[Any, ...] = (call.id, call.name, call.catalog_revision, self.scope.label)
-        return _PLAIN.issuperset(map(type, (*given, meta.capability_level, meta.risk)))
+        given = (
+            call.id,
+            call.name,
+            call.catalog_revision,
+            self.scope.label,
+            meta.capability_level,
+            meta.risk,
+        )
+        return _PLAIN.issuperset(map(type, given))
 
     def _lent(self) -> dict[str, Any] | None:
         """Return what the contract of the skill whose own call it is grounds of its output."""

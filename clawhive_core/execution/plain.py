@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput
+from clawhive_core.model.canonical import is_plain_number
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
 
@@ -18,6 +19,8 @@ MAX_INPUT = 16 * 1024 * 1024
 """About the bytes of JSON that a call's input may be."""
 
 _NODE = 2
+_LISTS = (list, tuple)
+_NUMBERS = (int, float)
 _SMALL = frozenset({bool, type(None)})
 _LARGE = 2**53
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
@@ -33,7 +36,17 @@ def plain_json(value: Any, limit: int) -> Any:
     Raises:
         InvalidInput: It is no JSON, too deep or too large; `place` is the JSON pointer of that.
     """
-    return _Copier(limit).copy(value, "", 0)
+    return plainly(value, limit)[0]
+
+
+def plainly(value: Any, limit: int) -> tuple[Any, bool]:
+    """Return what `plain_json` does, and whether the copy is plain for `canonical_plain`.
+
+    Raises:
+        InvalidInput: As `plain_json`.
+    """
+    copier = _Copier(limit)
+    return copier.copy(value, "", 0), copier.is_plain
 
 
 def plain_object(value: Any, limit: int) -> dict[str, Any]:
@@ -42,19 +55,25 @@ def plain_object(value: Any, limit: int) -> dict[str, Any]:
     Raises:
         InvalidInput: As `plain_json`, or it is no object.
     """
-    if type(value) is not dict and not isinstance(value, Mapping):  # pyright: ignore[reportUnknownArgumentType] - JSON
-        raise InvalidInput(f"it is {type(value).__name__}, and an object is needed")
-    return _Copier(limit).object(cast("Mapping[Any, Any]", value), "", 0)
+    return _plain_object(value, limit)[0]
 
 
-def input_of(call: ToolCall) -> dict[str, Any]:
-    """Return a copy of a call's input.
+def _plain_object(value: Any, limit: int) -> tuple[dict[str, Any], bool]:
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType] - JSON
+    if kind is not dict and not issubclass(kind, Mapping):
+        raise InvalidInput(f"it is {kind.__name__}, and an object is needed")
+    copier = _Copier(limit)
+    return copier.object(value, "", 0), copier.is_plain
+
+
+def input_of(call: ToolCall) -> tuple[dict[str, Any], bool]:
+    """Return a copy of a call's input, and whether it is plain for `canonical_plain`.
 
     Raises:
         InvalidInput: As `plain_object`, or the model did not write its arguments as a JSON object.
     """
     if call.malformed is None:
-        return plain_object(call.input, MAX_INPUT)
+        return _plain_object(call.input, MAX_INPUT)
     try:
         kind = type(json.loads(call.malformed)).__name__
     except (ValueError, RecursionError) as error:
@@ -65,7 +84,7 @@ def input_of(call: ToolCall) -> dict[str, Any]:
 def as_recorded(call: ToolCall) -> dict[str, Any]:
     """Return a call's input as the log holds it: empty where it is none that can be used."""
     try:
-        return input_of(call)
+        return input_of(call)[0]
     except InvalidInput:
         return {}
 
@@ -73,6 +92,8 @@ def as_recorded(call: ToolCall) -> dict[str, Any]:
 @dataclass(slots=True)
 class _Copier:
     left: int
+    is_plain: bool = True
+    """Whether all that was copied so far is, as `canonical_plain` understands it."""
 
     def copy(self, value: Any, place: str, depth: int) -> Any:
         self._spend(_NODE, place)
@@ -81,11 +102,12 @@ class _Copier:
         if isinstance(value, str):
             self._spend(len(value), place)
             return str(value)
-        if isinstance(value, int | float):
+        if isinstance(value, _NUMBERS):
+            self.is_plain = self.is_plain and is_plain_number(value)
             return _number(value, place)
         if depth >= MAX_DEPTH:
             raise InvalidInput(f"it is nested deeper than {MAX_DEPTH} levels", place=place)
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             items = cast("list[Any]", value)
             return [
                 self.copy(item, f"{place}/{index}", depth + 1) for index, item in enumerate(items)
@@ -97,8 +119,10 @@ class _Copier:
     def object(self, value: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
         copied: dict[str, Any] = {}
         for key, item in value.items():
-            if not isinstance(key, str):
-                raise InvalidInput("the keys of an object are text", place=place)
+            if type(key) is not str:
+                if not isinstance(key, str):
+                    raise InvalidInput("the keys of an object are text", place=place)
+                self.is_plain = False
             kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
             is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)
             left = self.left - len(key) - _NODE - (len(item) if kind is str else 0)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput, NeedHumanApproval
-from clawhive_core.execution.plain import plain_json
+from clawhive_core.execution.plain import plainly
 from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.refusal import Refusal
@@ -18,6 +17,8 @@ MAX_TEXT = 1024 * 1024
 MAX_STRUCTURED = 8 * 1024 * 1024
 """About the bytes of JSON that a structured value may be; a larger one is refused."""
 
+_LISTS = (list, tuple)
+
 
 def finish(
     result: Any,
@@ -25,8 +26,10 @@ def finish(
     call_id: str,
     validators: Validators,
     left: Sequence[Artifact] = (),
-) -> ToolResult | Refusal:
-    """Return a provider's answer as a ToolResult, or why it is none.
+) -> tuple[ToolResult | Refusal, bool]:
+    """Return a provider's answer as a ToolResult, or why it is none; and whether it is plain.
+
+    A structured value is copied, so that nobody else can change it.
 
     Args:
         result: What the provider answered.
@@ -39,34 +42,26 @@ def finish(
         return _invalid(meta, f"answered {type(result).__name__} instead of a ToolResult")
     if (problem := _problem_of(result)) is not None:
         return _invalid(meta, problem)
-    if result.structured is not None:
+    structured, plain = result.structured, True
+    if structured is not None:
         try:
-            result = _copied(result)
+            structured, plain = plainly(structured, MAX_STRUCTURED)
         except InvalidInput as error:
             where = f" at {error.place}" if error.place else ""
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
+    text = result.output
     if meta.output_schema is not None and not result.is_error:
-        problems = validators.problems(
-            f"{meta.contract_hash}:output", meta.output_schema, result.value
-        )
+        value = text if structured is None else structured
+        problems = validators.problems(f"{meta.contract_hash}:output", meta.output_schema, value)
         if problems:
             return _invalid(meta, f"answered what its output schema refuses: {describe(problems)}")
-    text = result.output
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(text) - MAX_TEXT} more characters]"
     artifacts = tuple(result.artifacts)
     if left:
         artifacts += tuple(left)
-    same = text is result.output and artifacts is result.artifacts and not result.edited
-    if same and result.tool_call_id == call_id:
-        return result
-    return replace(result, tool_call_id=call_id, output=text, artifacts=artifacts, edited="")
-
-
-def _copied(result: ToolResult) -> ToolResult:
-    """Return a result whose structured value nobody else can change."""
-    structured = plain_json(result.structured, MAX_STRUCTURED)
-    return result if structured is result.structured else replace(result, structured=structured)
+    finished = ToolResult(call_id, text, result.is_error, structured, artifacts)
+    return finished, plain
 
 
 def _problem_of(result: ToolResult) -> str | None:
@@ -76,7 +71,7 @@ def _problem_of(result: ToolResult) -> str | None:
         return f"answered an output of {type(given.output).__name__} instead of text"
     if not isinstance(given.is_error, bool):
         return "answered an `is_error` that is neither true nor false"
-    if not isinstance(given.artifacts, list | tuple):
+    if not isinstance(given.artifacts, _LISTS):
         return "answered artifacts that are no list"
     artifacts = cast("list[Any]", given.artifacts)
     if artifacts and not all(map(_is_artifact, artifacts)):
@@ -126,9 +121,6 @@ def _texts(partial: Mapping[str, bytearray]) -> dict[str, str]:
     return {stream: bytes(data).decode("utf-8", "replace") for stream, data in partial.items()}
 
 
-def _invalid(meta: ToolMeta, what: str) -> Refusal:
-    return Refusal(
-        "invalid_output",
-        f"`{meta.name}` {what}",
-        {"action": "report", "provider_id": meta.provider_id},
-    )
+def _invalid(meta: ToolMeta, what: str) -> tuple[Refusal, bool]:
+    fix = {"action": "report", "provider_id": meta.provider_id}
+    return Refusal("invalid_output", f"`{meta.name}` {what}", fix), False

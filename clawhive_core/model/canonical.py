@@ -34,8 +34,7 @@ def canonical(value: Any) -> bytes:
         data = (_known_encoder or _encoder())(value)
     except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    alike = data.isascii() or sorts_alike(data)
-    return data if alike and _is_plain(value) else _careful(value)
+    return data if sorts_alike(data) and _is_plain(value) else _careful(value)
 
 
 def sorts_alike(data: bytes) -> bool:
@@ -43,12 +42,17 @@ def sorts_alike(data: bytes) -> bool:
     return data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
 
 
-def canonical_texts(value: Mapping[str, str | bool | None]) -> bytes:
-    """Return `canonical` of an object without numbers, under keys in ASCII, without a look."""
+def canonical_plain(value: Any) -> bytes:
+    """Return `canonical` of a value that is known to be plain, without a look at what it holds.
+
+    Args:
+        value: Text, booleans, null and numbers that `is_plain_number`, in dicts, lists and tuples.
+    """
     try:
-        return (_known_encoder or _encoder())(value)
-    except TypeError:  # a lone surrogate
+        data = (_known_encoder or _encoder())(value)
+    except TypeError:  # a lone surrogate, or deeper than orjson goes
         return _careful(value)
+    return data if sorts_alike(data) else _careful(value)
 
 
 _known_encoder: Callable[[Any], bytes] | None = None

@@ -32,6 +32,7 @@ else:
 
 __all__ = ["Remembering", "dataclass"]
 
+_CONTAINERS = (list, dict, set)
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 _MAKING = frozenset({"__init__", "__match_args__", "__dataclass_fields__"})
 _COMPARING = frozenset({"__repr__", "__eq__", "__hash__", *_ORDER})
@@ -186,7 +187,7 @@ def _written(cls: type, field: Field[Any], known: dict[str, Any], *, frozen: boo
     """Return the line of `__init__` that sets a field, empty for one that it leaves unset."""
     name, value = field.name, field.name
     if field.default_factory is not MISSING:
-        known[f"_of_{name}_"] = field.default_factory
+        known[f"_of_{name}_"] = _unsubscripted(field.default_factory)
         value = f"_of_{name}_()"
         if field.init:
             value = f"{value} if {name} is _unset_ else {name}"
@@ -205,6 +206,12 @@ def _written(cls: type, field: Field[Any], known: dict[str, Any], *, frozen: boo
         return f" _set_(self, {name!r}, {value})"
     known[f"_set_{name}_"] = slot.__set__
     return f" _set_{name}_(self, {value})"
+
+
+def _unsubscripted(factory: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `list` for `list[str]`, which makes the same value in seven times the time."""
+    origin = getattr(factory, "__origin__", None)
+    return origin if origin in _CONTAINERS else factory
 
 
 @cache

@@ -22,6 +22,8 @@ file, the thing that is changed, or a text that must be the user's own, such as 
 
 KINDS: tuple[SinkKind, ...] = get_args(SinkKind)
 EACH = "*"
+_LISTS = (list, tuple)
+_NUMBERS = (int, float)
 _TYPE = pattern(r"[A-Za-z0-9_-]{1,64}")
 _WHERE = pattern(r"\*\[([^\[\]=]+)=([^\[\]=]+)\]")
 
@@ -127,15 +129,17 @@ def _holds(item: Any, key: str, text: str) -> bool:
 
 def leaves(value: Any) -> Iterator[str]:
     """Yield every text and number in a value, as text; keys of objects too."""
-    if isinstance(value, str):
-        if value:
-            yield value
-    elif isinstance(value, Mapping):
-        for key, item in cast("Mapping[Any, Any]", value).items():
-            yield from leaves(key)
-            yield from leaves(item)
-    elif isinstance(value, list | tuple):
-        for item in cast("list[Any]", value):
-            yield from leaves(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
+    left: list[Any] = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            if item:
+                yield item
+        elif isinstance(item, _NUMBERS):
+            if not isinstance(item, bool):
+                yield str(item)
+        elif isinstance(item, _LISTS):
+            left += item[::-1]
+        elif isinstance(item, Mapping):
+            for key, inner in [*cast("Mapping[Any, Any]", item).items()][::-1]:
+                left += (inner, key)

@@ -58,7 +58,7 @@ class Seen:
     step_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@per_call
 class _Taint:
     """A text of an untrusted output."""
 

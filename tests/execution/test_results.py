@@ -1,12 +1,20 @@
+from enum import IntEnum
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.plain import MAX_DEPTH, input_of, plain_json, plain_object
+from clawhive_core.execution.plain import (
+    MAX_DEPTH,
+    input_of,
+    plain_json,
+    plain_object,
+    plainly,
+)
 from clawhive_core.execution.results import error_of, finish, partial_result
 from clawhive_core.execution.validation import Validators
-from clawhive_core.model.canonical import canonical
+from clawhive_core.model.canonical import canonical, canonical_plain
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
 from tests.harness import tool_meta
@@ -24,7 +32,7 @@ JSON = st.recursive(
 
 
 def finished(result, **fields):
-    return finish(result, tool_meta(**fields), "call_1", Validators())
+    return finish(result, tool_meta(**fields), "call_1", Validators())[0]
 
 
 @given(JSON)
@@ -32,6 +40,49 @@ def test_a_json_value_is_copied_as_it_is(value):
     copy = plain_json(value, 1_000_000)
     assert copy == value
     assert canonical(copy) == canonical(value)
+
+
+class Name(str):
+    """Text that is not quite text."""
+
+    __slots__ = ()
+
+
+class Level(IntEnum):
+    """A number that is not quite a number."""
+
+    HIGH = 1
+
+
+ODD = st.sampled_from([Name("a"), Level.HIGH, 2**53, -(2**53), 1.0, 1e-7, 1e21, "\ud800", ("a",)])
+KEYS = st.text() | st.sampled_from([Name("b"), "\U0001f600", "\ue000", "\ud800"])
+UNUSUAL = st.recursive(
+    JSON | ODD, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=9
+)
+
+
+@given(UNUSUAL)
+def test_what_a_copy_calls_plain_needs_no_look_to_be_written_canonically(value):
+    for copy, plain in (
+        plainly(value, 1_000_000),
+        input_of(ToolCall("c1", "x.y", {"k": value, **(value if type(value) is dict else {})})),
+    ):
+        if plain:
+            assert canonical_plain(copy) == canonical(copy)
+
+
+@pytest.mark.parametrize("value", ["a", True, None, 7, 0.5, [1, "a"], {"a": {"b": [False]}}])
+def test_usual_values_are_called_plain(value):
+    assert plainly(value, 1000)[1]
+    assert input_of(ToolCall("c1", "x.y", {"k": value}))[1]
+
+
+def test_a_result_is_nobodys_to_change_once_it_is_finished():
+    given_ = ToolResult("", "text", structured={"a": [1]})
+    made = finished(given_)
+    given_.structured["a"].append(2)
+    given_.output = "other"
+    assert (made.output, made.structured) == ("text", {"a": [1]})
 
 
 def test_a_copy_shares_nothing_with_its_original():
