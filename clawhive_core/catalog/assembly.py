@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -43,13 +43,23 @@ class Preferences:
         )
 
 
-def assemble(tools: Iterable[Tool], preferences: Preferences | None = None) -> Catalog:
-    """Return the catalog of these tools; the order in which they come does not matter."""
+def assemble(
+    tools: Iterable[Tool],
+    preferences: Preferences | None = None,
+    problem_of: Callable[[ToolMeta], str | None] = problem_of_tool,
+) -> Catalog:
+    """Return the catalog of these tools; the order in which they come does not matter.
+
+    Args:
+        tools: What providers list.
+        preferences: Who serves a contested name.
+        problem_of: Says why a tool cannot be in it, or None.
+    """
     chosen = preferences or Preferences()
     dropped: list[Dropped] = []
     offers: dict[str, list[Tool]] = {}
     for tool in tools:
-        problem = problem_of_tool(tool.meta)
+        problem = problem_of(tool.meta)
         if problem is None:
             offers.setdefault(tool.meta.name, []).append(tool)
         else:

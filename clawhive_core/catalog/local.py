@@ -10,6 +10,7 @@ from typing import Any
 
 from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.store import LOCAL, CatalogStore
+from clawhive_core.catalog.validation import unusable
 from clawhive_core.errors import ToolError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
@@ -111,7 +112,7 @@ class ToolsFacade:
             UsageError: `invalid_tool`: the definition or the function cannot be a tool's.
         """
         own = replace(meta, provider_id=PROVIDER_ID)
-        problem = problem_of_tool(own) or _problem_of_function(own, function)
+        problem = problem_of_tool(own) or unusable(own) or _problem_of_function(own, function)
         if problem is not None:
             raise _invalid(str(meta.name), problem)
         declaration = ToolDeclaration(function, function.__name__, {})

@@ -13,12 +13,14 @@ import anyio
 from clawhive_core.catalog.assembly import Preferences, assemble
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.catalog.catalog import EMPTY, Catalog, Tool
-from clawhive_core.catalog.listing import admitted
+from clawhive_core.catalog.listing import admitted, problem_of_tool
+from clawhive_core.catalog.validation import unusable
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
 _KEPT_REVISIONS = 64
+_KEPT_SCHEMAS = 10_000
 LOCAL = "local"
 """The provider id of the user's own functions."""
 
@@ -31,7 +33,8 @@ class CatalogStore:
 
     Args:
         preferences: Who serves a contested name.
-        note: Called with a sentence for each provider that could not be listed or closed.
+        note: Called with a sentence for each provider that could not be listed or closed, and for
+            each tool that is left out.
         list_seconds: How long one provider may take to list its tools.
         close_seconds: How long one provider may take to close.
         grace_seconds: How long it may then take to stop.
@@ -54,6 +57,7 @@ class CatalogStore:
         self._providers: list[ToolProvider] = []
         self._listings: dict[int, Sequence[ToolMeta]] = {}
         self._contracts: dict[str, Any] = {}
+        self._schemas: dict[str, str | None] = {}
 
     def put(self, provider: ToolProvider, tools: Sequence[ToolMeta]) -> Catalog:
         """Register a provider of this process, or renew what it lists, without waiting."""
@@ -139,12 +143,28 @@ class CatalogStore:
             for provider in self._providers
             for meta in self._listings.get(id(provider), ())
         )
-        self.current = assemble(tools, self._preferences)
+        before = self.current.dropped
+        self.current = assemble(tools, self._preferences, self._problem_of)
+        for drop in self.current.dropped:
+            if drop not in before:
+                self._note(f"`{drop.name}` of `{drop.provider_id}` is left out: {drop.reason}")
         self._contracts.pop(self.current.revision, None)
         self._contracts[self.current.revision] = self.current.contracts
         while len(self._contracts) > _KEPT_REVISIONS:
             del self._contracts[next(iter(self._contracts))]
         return self.current
+
+    def _problem_of(self, meta: ToolMeta) -> str | None:
+        """Return why a tool cannot be offered: providers refuse a whole request for one schema."""
+        problem = problem_of_tool(meta)
+        if problem is not None or _is_own(meta.provider_id):
+            return problem
+        contract = meta.contract_hash
+        if contract not in self._schemas:
+            if len(self._schemas) >= _KEPT_SCHEMAS:
+                self._schemas.clear()
+            self._schemas[contract] = unusable(meta)
+        return self._schemas[contract]
 
     async def _close(self, provider: ToolProvider) -> None:
         name = _name_of(provider)
@@ -189,12 +209,17 @@ def _is_reserved(name: str) -> bool:
     return name in RESERVED or name.startswith("skill_")
 
 
+def _is_own(name: str) -> bool:
+    """Whether a provider is ClawHive's own, or a skill's, whose contract was checked."""
+    return _is_reserved(name) and name != LOCAL
+
+
 def _as_listed(name: str, tools: Sequence[ToolMeta]) -> list[ToolMeta]:
     """Return the tools as they are admitted: ClawHive's own and those of skills as they are.
 
     A skill's provider knows which of its handlers may run outside a sandbox engine.
     """
-    if _is_reserved(name) and name != LOCAL:
+    if _is_own(name):
         return list(tools)
     return [admitted(meta) for meta in tools]
 

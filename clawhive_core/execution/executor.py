@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
+from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import (
     CapabilityError,
     ClawHiveError,
@@ -45,7 +46,6 @@ from clawhive_core.execution.refusals import (
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
 from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import NESTED, CallScope
-from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse

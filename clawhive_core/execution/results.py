@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import InvalidInput, NeedHumanApproval
 from clawhive_core.execution.plain import plainly
-from clawhive_core.execution.validation import Validators, describe
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult

@@ -166,6 +166,7 @@ def generator(text):
         (meta(), generator, "yields"),
         (meta(), lambda: 1, "`text`"),
         (meta(schema=NOTHING), count, "does not require"),
+        (meta(schema={"type": "objekt"}), count, "objekt"),
         (meta(), lambda text, /: 1, "by position"),
         (meta(schema={"type": "object", "properties": {"ctx": {}}}), lambda ctx: 1, "`ctx`"),
     ],

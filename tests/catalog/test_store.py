@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -187,3 +188,35 @@ async def test_preferences_hold_for_every_revision(notes):
     catalog = await store.add(good("a.b", provider_id="first"), good("a.b", provider_id="second"))
     assert catalog.tools["a.b"].meta.provider_id == "second"
     assert (await store.refresh()).tools["a.b"].meta.provider_id == "second"
+
+
+@pytest.mark.promise("P-239")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "objekt", "properties": 5},
+        {"$ref": "#/nope"},
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+    ],
+)
+async def test_a_tool_whose_schema_cannot_be_used_is_left_out_and_told_once(store, notes, schema):
+    provider = good("a.one", "a.two")
+    provider.metas[0] = replace(provider.metas[0], input_schema=schema)
+    catalog = await store.add(provider)
+    assert list(catalog.tools) == ["a.two"]
+    (drop,) = catalog.dropped
+    assert (drop.name, drop.provider_id) == ("a.one", "demo")
+    assert drop.reason.startswith("its input schema cannot be used: ")
+    await store.refresh()
+    assert notes == [f"`a.one` of `demo` is left out: {drop.reason}"]
+
+
+async def test_a_tool_whose_schema_was_mended_is_there_again(store):
+    provider = good("a.one")
+    whole = provider.metas[0]
+    provider.metas[0] = replace(whole, input_schema={"type": "objekt"})
+    await store.add(provider)
+    provider.metas[0] = whole
+    catalog = await store.refresh()
+    assert (list(catalog.tools), catalog.dropped) == (["a.one"], ())

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.catalog.validation import Validators
 from clawhive_core.errors import InvalidInput
 from clawhive_core.execution.plain import (
     MAX_DEPTH,
@@ -13,7 +14,6 @@ from clawhive_core.execution.plain import (
     plainly,
 )
 from clawhive_core.execution.results import error_of, finish, partial_result
-from clawhive_core.execution.validation import Validators
 from clawhive_core.model.canonical import canonical, canonical_plain
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolResult

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from clawhive_core.execution.validation import SchemaProblem, Validators, compile_schema, describe
+from clawhive_core.catalog.validation import SchemaProblem, Validators, compile_schema, describe
 
 
 @pytest.fixture(params=["jsonschema_rs", "jsonschema"])

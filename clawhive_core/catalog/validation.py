@@ -8,7 +8,7 @@ from typing import Any
 
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.tools import JsonSchema
+from clawhive_core.model.tools import JsonSchema, ToolMeta
 
 _MAX_PROBLEMS = 5
 
@@ -47,13 +47,34 @@ def compile_schema(schema: JsonSchema) -> Check:
     schema that cannot be compiled refuses every value, with the reason.
     """
     try:
+        return _compiled(schema)
+    except _Unusable as error:
+        problem = SchemaProblem("", f"the tool's schema cannot be used: {error}")
+        return lambda _: [problem]
+
+
+def unusable(meta: ToolMeta) -> str | None:
+    """Return why no input could be checked against a tool's schema, or None."""
+    try:
+        _compiled(meta.input_schema)
+    except _Unusable as error:
+        return f"its input schema cannot be used: {error}"
+    return None
+
+
+class _Unusable(Exception):
+    """A schema that cannot be compiled; the text says why."""
+
+
+def _compiled(schema: JsonSchema) -> Check:
+    try:
         import jsonschema_rs
     except ImportError:
         return _fallback(schema)
     try:
         validator: Any = jsonschema_rs.validator_for(dict(schema), retriever=_retrieve_nothing)
     except (jsonschema_rs.ValidationError, ValueError) as error:
-        return _refuse_all(error)
+        raise _Unusable(preview(str(error))) from error
 
     def check(value: Any) -> list[SchemaProblem]:
         try:
@@ -72,12 +93,12 @@ def _fallback(schema: JsonSchema) -> Check:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
         from referencing import Registry
-    except ImportError:
-        return _refuse_all("no JSON Schema library: pip install jsonschema-rs")
+    except ImportError as error:
+        raise _Unusable("no JSON Schema library: pip install jsonschema-rs") from error
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return _refuse_all(error)
+        raise _Unusable(preview(str(error))) from error
     validator: Any = Draft202012Validator(schema, registry=Registry())
 
     def check(value: Any) -> list[SchemaProblem]:
@@ -92,11 +113,6 @@ def _fallback(schema: JsonSchema) -> Check:
 
 def _retrieve_nothing(uri: str) -> Any:
     raise ValueError(f"a tool's schema may not refer to {uri}")
-
-
-def _refuse_all(why: object) -> Check:
-    problem = SchemaProblem("", f"the tool's schema cannot be used: {preview(str(why))}")
-    return lambda _: [problem]
 
 
 def _problem(path: Iterable[str | int], message: str) -> SchemaProblem:
