@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+from clawhive_core.errors import SkillError
+from clawhive_core.model.version import VERSION
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.place import is_folder
+from clawhive_core.skills.finding.content import content_files
 
 SOURCE = "shipped"
 
@@ -22,9 +28,59 @@ def shipped_folder() -> Path:
 def is_checked(skill: Skill) -> bool:
     """Whether a skill's code was checked before it was shipped: that of an installed wheel.
 
-    In a checkout, and where its path is given to `skills check`, it is checked as any other.
+    In a checkout, where a file of it was changed, and where its path is given to `skills check`, it
+    is checked as any other.
     """
-    return skill.source == SOURCE and skill.folder.parent == _inside()
+    if skill.source != SOURCE or skill.folder.parent != _inside():
+        return False
+    return _recorded(_PACKAGE) is not None and changed_file(skill) is None
+
+
+def changed_file(skill: Skill) -> Path | None:
+    """Return a file of a shipped skill that is not as the wheel brought it, None where all are.
+
+    Whoever installs a wheel keeps the digest of each of its files (RECORD). Without such a list, as
+    in a checkout, whatever lies where the shipped skills do is as it was shipped.
+    """
+    known = _recorded(_PACKAGE) if skill.folder.parent == _inside() else None
+    if known is None:
+        return None
+    name = skill.folder.name
+    wanted = {path: digest for path, digest in known.items() if path.startswith(f"{name}/")}
+    try:
+        found = {f"{name}/{os.fsdecode(each)}": file for each, file in _files(skill)}
+        for path in {**wanted, **found}:
+            if path not in found or _digest(found[path]) != wanted.get(path):
+                return found.get(path, skill.folder.parent / path)
+    except (OSError, SkillError):
+        return skill.folder
+    return None
+
+
+def _files(skill: Skill) -> Iterator[tuple[bytes, Path]]:
+    return content_files(skill.folder, {"__pycache__"})
+
+
+def _digest(file: Path) -> str:
+    """Return the digest of a file as RECORD has it (the packaging guide's core metadata)."""
+    from base64 import urlsafe_b64encode
+    from hashlib import sha256
+
+    digest = sha256(file.read_bytes()).digest()
+    return f"sha256={urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+@cache
+def _recorded(package: Path) -> Mapping[str, str] | None:
+    """Return the digest of each file below the wheel's skills, None where nobody kept them."""
+    file = package.parent / f"clawhive-{VERSION}.dist-info" / "RECORD"
+    begin = f"{package.name}/data/skills/"
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    rows = [line.removeprefix(begin).split(",") for line in lines if line.startswith(begin)]
+    return {row[0]: row[1] for row in rows if row[1:2] != [""]} or None
 
 
 def shipped_skills() -> list[Skill]:
