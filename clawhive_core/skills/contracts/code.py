@@ -110,6 +110,8 @@ def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
     """
     always = (each for each in tree.body if not isinstance(each, ast.If | ast.Try))
     for node in (node for statement in always for node in ast.walk(statement)):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
         module = _own_file(skill, node)
         if module is not None:
             place = Place(shown_path(file), node.lineno, node.col_offset + 1)
@@ -118,17 +120,14 @@ def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
             yield place.finding("CH0618", "warning", message, fix)
 
 
-def _own_file(skill: Skill, node: ast.AST) -> str | None:
-    """Return the module of its own folder that a node imports, None where it imports none."""
-    match node:
-        case ast.ImportFrom(module=module, names=names, level=1):
-            return f".{module or names[0].name}"
-        case ast.Import(names=names):
-            modules = [each.name for each in names]
-        case ast.ImportFrom(module=str(module), level=0):
-            modules = [module]
-        case _:
-            return None
+def _own_file(skill: Skill, node: ast.Import | ast.ImportFrom) -> str | None:
+    """Return the module of its own folder that a statement imports, None where it imports none."""
+    if isinstance(node, ast.Import):
+        modules = [each.name for each in node.names]
+    elif node.level == 1:
+        return f".{node.module or node.names[0].name}"
+    else:
+        modules = [] if node.module is None or node.level else [node.module]
     return next((each for each in modules if _lies_beside(skill, each)), None)
 
 
