@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -231,6 +232,34 @@ def test_what_python_compiled_changes_nothing_of_a_shipped_skill(place, wheel):
     wheel.folder.joinpath("__pycache__").mkdir()
     wheel.folder.joinpath("__pycache__", "handlers.cpython-311.pyc").write_bytes(b"x")
     assert place.load().find("one").findings == ()
+    assert place.load().find("one").skill.trusted
+
+
+@pytest.mark.promise("P-263")
+@pytest.mark.parametrize("kind", ["pipe", "link to a folder", "dead link"])
+def test_what_is_no_file_changes_a_shipped_skill(place, wheel, kind):
+    new = wheel.folder / "new"
+    if kind == "pipe":
+        os.mkfifo(new)
+    else:
+        new.symlink_to(wheel.record.parent if kind == "link to a folder" else "nowhere")
+    entry = place.load().find("one")
+    assert not entry.skill.trusted
+    assert str(new) in {each.file for each in entry.findings}
+
+
+@pytest.mark.promise("P-263")
+def test_a_manifest_beside_the_shipped_skills_is_trusted_by_nobody(place, wheel):
+    wheel.folder.with_name("two.yaml").write_text("tasks: {t: {steps: []}}\n")
+    found = place.load()
+    assert (found.find("one").skill.trusted, found.find("two").skill.trusted) == (True, False)
+    assert [each.code for each in found.find("two").findings] == ["CH0409"]
+
+
+@pytest.mark.promise("P-263")
+def test_files_that_an_installer_links_are_those_of_the_wheel(place, wheel, tmp_path):
+    (wheel.folder / "more.py").rename(tmp_path / "more.py")
+    (wheel.folder / "more.py").symlink_to(tmp_path / "more.py")
     assert place.load().find("one").skill.trusted
 
 

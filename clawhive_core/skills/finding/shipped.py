@@ -8,11 +8,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from clawhive_core.errors import SkillError
 from clawhive_core.model.version import VERSION
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.documents.place import is_folder
-from clawhive_core.skills.finding.content import content_files
+from clawhive_core.skills.documents.place import is_file, is_folder
 
 SOURCE = "shipped"
 
@@ -42,31 +40,38 @@ def changed_file(skill: Skill) -> Path | None:
     Whoever installs a wheel keeps the digest of each of its files (RECORD). Without such a list, as
     in a checkout, whatever lies where the shipped skills do is as it was shipped.
     """
-    known = _recorded(_PACKAGE) if skill.folder.parent == _inside() else None
+    home, name = skill.content.parent, skill.content.name
+    known = _recorded(_PACKAGE) if home == _inside() else None
     if known is None:
         return None
-    name = skill.folder.name
-    wanted = {path: digest for path, digest in known.items() if path.startswith(f"{name}/")}
-    try:
-        found = {f"{name}/{os.fsdecode(each)}": file for each, file in _files(skill)}
-        for path in {**wanted, **found}:
-            if path not in found or _digest(found[path]) != wanted.get(path):
-                return found.get(path, skill.folder.parent / path)
-    except (OSError, SkillError):
-        return skill.folder
-    return None
+    wanted = [path for path in known if path.startswith(f"{name}/")]
+    there = [name] if is_file(skill.content) else [f"{name}/{each}" for each in _files(home / name)]
+    paths = dict.fromkeys((*wanted, *there))
+    return next((home / path for path in paths if _digest(home / path) != known.get(path)), None)
 
 
-def _files(skill: Skill) -> Iterator[tuple[bytes, Path]]:
-    return content_files(skill.folder, {"__pycache__"})
+def _files(folder: Path) -> Iterator[str]:
+    """Yield what lies below a folder but what Python compiled; a link to a folder as a file."""
+    for where, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(where, name).is_symlink()]
+        folders[:] = {*folders} - {"__pycache__", *links}
+        yield from (Path(where, name).relative_to(folder).as_posix() for name in (*files, *links))
 
 
 def _digest(file: Path) -> str:
-    """Return the digest of a file as RECORD has it (the packaging guide's core metadata)."""
+    """Return the digest of a file in the form of RECORD, empty where it cannot be read.
+
+    Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+    """
     from base64 import urlsafe_b64encode
     from hashlib import sha256
 
-    digest = sha256(file.read_bytes()).digest()
+    if not is_file(file):  # nothing is waited for at a pipe
+        return ""
+    try:
+        digest = sha256(file.read_bytes()).digest()
+    except OSError:
+        return ""
     return f"sha256={urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,6 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import SkillError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.finding.content import content_files, unbound
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.shipped import changed_file
 from clawhive_core.skills.finding.stored import StoredFile
@@ -108,16 +107,48 @@ def content_digest(content: Path, without: Collection[str] = ()) -> str:
             there are too many.
     """
     total, digest = 0, hashlib.sha256()
-    for number, (name, file) in enumerate(content_files(content, without), 1):
+    for number, (name, file) in enumerate(_files(content, without), 1):
         try:
             data = file.read_bytes()
         except OSError as error:
-            raise unbound(file, error.strerror or str(error)) from None
+            raise _unbound(file, error.strerror or str(error)) from None
         total += len(data)
         if number > MAX_FILES or total > MAX_TOTAL:
-            raise unbound(content, f"more than {MAX_FILES} files or {MAX_TOTAL} bytes")
+            raise _unbound(content, f"more than {MAX_FILES} files or {MAX_TOTAL} bytes")
         digest.update(f"{len(name)}:{len(data)}:".encode() + name + data)
     return digest.hexdigest()
+
+
+def _files(content: Path, without: Collection[str]) -> Iterator[tuple[bytes, Path]]:
+    if content.is_file():
+        yield b"", content
+        return
+    waiting = [Path(os.path.realpath(content))]
+    base, found = waiting[0], list[tuple[bytes, Path]]()
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError as error:
+            raise _unbound(folder, error.strerror or str(error)) from None
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in without:
+                    waiting.append(path)
+            elif not entry.is_file(follow_symlinks=False):
+                raise _unbound(path, "it is a link or a special file")
+            else:
+                found.append((os.fsencode(path.relative_to(base).as_posix()), path))
+    yield from sorted(found)
+
+
+def _unbound(path: Path, why: str) -> SkillError:
+    return SkillError(
+        f"the skill's files cannot be bound to a digest: {why}",
+        place=shown_path(path),
+        fix="a skill that is trusted holds regular files only",
+    )
 
 
 def _without(entries: list[Any], path: str) -> list[Any]:
