@@ -136,6 +136,7 @@ def enable(settings: Settings, name: str, *, as_json: bool) -> None:
 def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bool) -> None:
     """Let the skill NAME give its task types what it declares, until one of its files changes."""
     from clawhive_core.config import refuse_inside_run
+    from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
     from clawhive_core.skills.finding.trust import SkillTrust
 
     refuse_inside_run(os.environ)
@@ -143,7 +144,7 @@ def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bo
     trusted = SkillTrust(settings.config().user_dir)
     if revoke:
         trusted.revoke(skill, os.environ)
-    elif skill.source != "shipped":
+    elif skill.source != SHIPPED or not skill.trusted:
         _trust(trusted, skill, yes=yes, as_json=as_json)
     _after(settings, name, "not trusted" if revoke else "trusted", as_json=as_json)
 

@@ -132,6 +132,13 @@ CONTRACT_FINDINGS: tuple[Explanation, ...] = (
         "Write an import that names the skill.",
     ),
     Explanation(
+        "CH0618",
+        "Handlers import a file beside them",
+        "What runs a skill's handlers, a sandbox engine or a process of its own, gets the text of "
+        "`handlers.py` alone: an import of another file of the skill fails at each call.",
+        "Write what the other file holds into `handlers.py`.",
+    ),
+    Explanation(
         "CH0701",
         "A deprecation is too short",
         "Between `announced` and `removal_date` lie 30 days at least. " + LEFT_OUT,

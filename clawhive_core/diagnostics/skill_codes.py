@@ -293,6 +293,16 @@ SKILL_FINDINGS: tuple[Explanation, ...] = (
         "Mend its rights, or move it away and trust the skills again.",
     ),
     Explanation(
+        "CH0409",
+        "A shipped skill is not as it was shipped",
+        "A file of a skill that ClawHive brings was changed, added or removed where it is "
+        "installed. The skill is read and checked like any other, and is not trusted any more: its "
+        "task types get no rights by themselves, and its handlers run in a sandbox engine only.",
+        "Install clawhive again; or read the skill, and trust it with `clawhive skills trust`. A "
+        "copy of your own belongs into the project's `skills/`, which comes before the shipped "
+        "ones.",
+    ),
+    Explanation(
         "CH0601",
         "The imported skill does not exist",
         f"`from` names a skill that is not in the search path. {LEFT_OUT}",

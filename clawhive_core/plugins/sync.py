@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import ManifestError, PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
@@ -249,16 +250,13 @@ def _typed(plugin: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> bool:
-    """Replace the file in one step, if its bytes change."""
+    """Replace the file whole, if its bytes change."""
     data = text.encode("utf-8")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and path.read_bytes() == data:
             return False
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        replace_whole(path, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise PluginError(
             f"the manifest cannot be written: {error.strerror or error}",
             place=shown_path(path),

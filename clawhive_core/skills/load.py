@@ -30,6 +30,8 @@ from clawhive_core.skills.finding.gate import missing
 from clawhive_core.skills.finding.reader import Reader
 from clawhive_core.skills.finding.reading import ReadSkill, is_skill, weighed
 from clawhive_core.skills.finding.search import empty_finding, search_path, skills_below
+from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.finding.shipped import changed_file
 from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 from clawhive_core.skills.finding.spot import Spot, skill_files
 from clawhive_core.skills.finding.switch import Switches
@@ -236,6 +238,8 @@ class FoundSkills:
     def _entry(self, read: ReadSkill, spot: Spot) -> Entry:
         trusted = is_trusted(read.skill, self._trusted)
         skill = replace(read.skill, trusted=True) if trusted else read.skill
+        if skill.source == SHIPPED and not trusted:
+            read = ReadSkill(skill, (*read.findings, _not_as_shipped(skill)))
         if skill.id in self._winners:
             return self._shadowed(read, skill, spot)
         if skill.id in self._off:
@@ -274,6 +278,13 @@ def _dated(
     for skill in skills:
         if skill.exports.deprecated:
             yield dated(skill, partial(seen_by_git, skill), "git")
+
+
+def _not_as_shipped(skill: Skill) -> Finding:
+    file = shown_path(changed_file(skill) or skill.folder)
+    message = f"`{skill.id}` is not as it was shipped, so nobody vouches for it: {printable(file)}"
+    fix = f"install clawhive again, or read it and: clawhive skills trust {skill.id}"
+    return Place(file, 1, 1).finding("CH0409", "warning", message, fix)
 
 
 def _first_error(findings: Sequence[Finding]) -> str:

@@ -93,3 +93,23 @@ def test_the_check_of_a_skill_says_the_risk_that_counts_and_writes_it(bold):
     assert bold("skills", "check", "skills", "--fix", "--strict").code == 0
     assert "      risk: guarded  # they say\n" in manifest.read_text()
     assert "--fix" in bold("explain", "CH0515").out
+
+
+@pytest.mark.promise("P-236")
+def test_no_risk_is_written_that_the_skill_s_own_cap_forbids(bold):
+    skill = bold.root / "skills" / "one"
+    skill.mkdir(parents=True)
+    manifest = skill / "clawhive.yaml"
+    text = (
+        "exports:\n"
+        '  api_version: "1.0"\n'
+        "  tools:\n"
+        "    - {name: keep, risk: safe, side_effects: true, input_schema: {}, output_schema: {}}\n"
+        "risk_policy: {max_risk: safe}\n"
+    )
+    manifest.write_text(text)
+    skill.joinpath("handlers.py").write_text("def keep(input, ctx): ...\n")
+    checked = bold("skills", "check", "skills", "--fix")
+    assert (checked.code, checked.out.count("warning CH0515")) == (0, 1)
+    assert "risk_policy caps it at safe" in checked.out
+    assert manifest.read_text() == text

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from clawhive_core.model.version import VERSION
 from tests.cli.test_json import check, one_object
 
 TEXT = ("--input", "text=one two three")
@@ -361,3 +362,31 @@ def test_the_schema_of_what_people_write_is_printed(clawhive, part):
     assert schema["$id"] == f"urn:clawhive:{part}:1"
     assert clawhive("skills", "schema").out == clawhive("skills", "schema", "contract").out
     assert clawhive("skills", "schema", "other").code == 2
+
+
+@pytest.mark.promise("P-240")
+def test_a_shipped_skill_that_was_changed_is_trusted_by_its_user_alone(
+    clawhive, tmp_path, monkeypatch
+):
+    package = tmp_path / "site" / "clawhive_core"
+    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", package)
+    folder = package / "data" / "skills" / "one"
+    folder.mkdir(parents=True)
+    folder.joinpath("clawhive.yaml").write_text("tasks: {t: {steps: []}}\n")
+    record = package.parent / f"clawhive-{VERSION}.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("clawhive_core/data/skills/one/clawhive.yaml,sha256=x,1\n")
+
+    def trusted():
+        return [row["trusted"] for row in clawhive("skills", "list", "--json").json["skills"]]
+
+    assert trusted() == [False]
+    checked = clawhive("skills", "check")
+    assert (checked.code, checked.out.count("warning CH0409")) == (0, 1)
+    assert "clawhive skills trust one" in checked.out
+    assert clawhive("skills", "trust", "one", "--json").code == 2
+    assert clawhive("skills", "trust", "one", "--yes").code == 0
+    assert trusted() == [True]
+    assert "CH0409" not in clawhive("skills", "check").out
+    assert clawhive("skills", "trust", "one", "--revoke").code == 0
+    assert trusted() == [False]

@@ -237,15 +237,24 @@ def test_code_that_cannot_be_described_writes_nothing(checkout, source, words, c
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_and_nothing_is_left(checkout, monkeypatch):
-    def full(self, data):
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(PluginError) as caught:
         sync(str(checkout))
     assert caught.value.code == "manifest_unwritable"
     assert "No space left" in caught.value.message
     assert names_in(checkout) == ["__init__.py"]
+
+
+def test_a_manifest_that_is_written_again_keeps_its_rights(checkout):
+    sync(str(checkout))
+    manifest = manifest_in(checkout)
+    manifest.write_text(manifest.read_text() + "# more\n")
+    manifest.chmod(0o600)
+    (report,) = sync(str(checkout))
+    assert (report.changed, manifest.stat().st_mode & 0o777) == (True, 0o600)
 
 
 def codes(target):

@@ -300,9 +300,6 @@ def test_code_that_keeps_to_the_contract_finds_nothing(place):
         "x",
         contract,
         handlers="""\
-import skills.x.own
-from . import other
-from skills import x
 from importlib import import_module
 
 NAME = "skills.x.last"
@@ -324,6 +321,32 @@ async def a(input, ctx):
 """,
     )
     assert found(place, "x") == []
+
+
+@pytest.mark.promise("P-241")
+@pytest.mark.parametrize(
+    ("code", "at"),
+    [
+        ("import words\n", "1:1"),
+        ("from words.more import stem\n", "1:1"),
+        ("import json, words\n", "1:1"),
+        ("from . import words\n", "1:1"),
+        ("from .gone import stem\n", "1:1"),
+        ("import package\n", "1:1"),
+        ("import skills.x.words\n", "1:1"),
+        ("def f():\n    import words\n", "2:5"),
+        ("import json, textwrap, numpy, notes, handlers\n", None),
+        ("try:\n    import words\nexcept ImportError:\n    words = None\n", None),
+        ("if TYPE_CHECKING:\n    from words import Word\n", None),
+    ],
+)
+def test_an_import_of_a_file_beside_the_handlers_is_told_of(place, code, at):
+    place.skill("x", exports("a"), handlers=code + "\ndef a(input, ctx): ...\n")
+    for name in ("words.py", "package/__init__.py", "textwrap.py", "notes/a.md"):
+        place.write(f"skills/x/{name}", "")
+    told = [] if at is None else [("CH0618", "warning", f"skills/x/handlers.py:{at}")]
+    assert found(place, "x") == told
+    assert place.own()["x"].state == "loaded"
 
 
 @pytest.mark.promise("P-190")

@@ -1,12 +1,43 @@
 """Exported tools and their handlers, as `skills check` and every start find them."""
 
+import base64
+import hashlib
+import os
+from types import SimpleNamespace
+
 import pytest
 
+from clawhive_core.model.version import VERSION
 from clawhive_core.skills.finding.reading import read_skill
 from clawhive_core.skills.finding.shipped import shipped_skills
+from clawhive_core.skills.finding.trust import SkillTrust, content_digest
 from tests.harness import exports
 
 EXPORTS = exports("calculate")
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """Install a wheel with one skill, whose code would not pass the check."""
+    package = tmp_path / "site" / "clawhive_core"
+    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", package)
+    folder = package / "data" / "skills" / "one"
+    folder.mkdir(parents=True)
+    folder.joinpath("clawhive.yaml").write_text(EXPORTS)
+    for name in ("handlers.py", "more.py"):
+        folder.joinpath(name).write_text("from skills.other import no")
+    record = tmp_path / "site" / f"clawhive-{VERSION}.dist-info" / "RECORD"
+    record.parent.mkdir()
+    rows = [f"{each.relative_to(package.parent)},{digest(each)},9\n" for each in folder.iterdir()]
+    compiled = "clawhive_core/data/skills/one/__pycache__/handlers.cpython-311.pyc,,\n"
+    record.write_text("".join(["clawhive_core/__init__.py,sha256=x,1\n", *rows, compiled]))
+    return SimpleNamespace(folder=folder, record=record)
+
+
+def digest(file):
+    """Return the digest of a file as `pip hash` and the packaging guide have it."""
+    found = hashlib.sha256(file.read_bytes()).digest()
+    return "sha256=" + base64.urlsafe_b64encode(found).decode().rstrip("=")
 
 
 def found(place, name="one"):
@@ -156,21 +187,90 @@ def test_a_bad_value_is_found_at_its_place(place, old, new, line, fix):
 
 
 @pytest.mark.promise("P-231")
-def test_the_code_of_a_skill_in_an_installed_wheel_is_read_and_was_checked_before(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", tmp_path)
-    folder = tmp_path / "data" / "skills" / "one"
-    folder.mkdir(parents=True)
-    (folder / "clawhive.yaml").write_text(EXPORTS)
-    (folder / "handlers.py").write_text("from skills.other import no")
-    (folder / "more.py").write_text("from skills.other import no")
-    shipped = read_skill(folder, "shipped")
+def test_the_code_of_a_skill_in_an_installed_wheel_is_read_and_was_checked_before(wheel):
+    shipped = read_skill(wheel.folder, "shipped")
     assert (shipped.findings, shipped.skill.handlers) == ((), "from skills.other import no")
-    given = {finding.code for finding in read_skill(folder, "flag").findings}
+    given = {finding.code for finding in read_skill(wheel.folder, "flag").findings}
     assert given == {"CH0509", "CH0610"}
-    (folder / "handlers.py").write_bytes(b"\xff")
-    assert [each.code for each in read_skill(folder, "shipped").findings] == ["CH0001"]
+
+
+@pytest.mark.promise("P-240")
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("handlers.py", b"other = 1"),
+        ("clawhive.yaml", EXPORTS.encode() + b"\n"),
+        ("more.py", None),
+        ("new.txt", b"x"),
+        ("below/new.txt", b"x"),
+    ],
+)
+def test_a_shipped_skill_that_was_changed_is_checked_and_no_more_trusted(place, wheel, name, data):
+    def one():
+        (entry,) = [each for each in place.load().entries if each.skill.source == "shipped"]
+        return entry
+
+    assert (one().skill.trusted, one().findings) == (True, ())
+    file = wheel.folder / name
+    file.parent.mkdir(exist_ok=True)
+    if data is None:
+        file.unlink()
+    else:
+        file.write_bytes(data)
+    assert not one().skill.trusted
+    told = {each.code: each for each in one().findings}
+    assert {"CH0409", "CH0509"} <= set(told)
+    assert (told["CH0409"].severity, told["CH0409"].file) == ("warning", str(file))
+    assert "clawhive skills trust one" in str(told["CH0409"].fix)
+    SkillTrust(place.user_dir).add(one().skill, content_digest(wheel.folder), {})
+    assert one().skill.trusted
+    assert "CH0409" not in {each.code for each in one().findings}
+
+
+@pytest.mark.promise("P-240")
+def test_what_python_compiled_changes_nothing_of_a_shipped_skill(place, wheel):
+    wheel.folder.joinpath("__pycache__").mkdir()
+    wheel.folder.joinpath("__pycache__", "handlers.cpython-311.pyc").write_bytes(b"x")
+    assert place.load().find("one").findings == ()
+    assert place.load().find("one").skill.trusted
+
+
+@pytest.mark.promise("P-240")
+@pytest.mark.parametrize("kind", ["pipe", "link to a folder", "dead link"])
+def test_what_is_no_file_changes_a_shipped_skill(place, wheel, kind):
+    new = wheel.folder / "new"
+    if kind == "pipe":
+        os.mkfifo(new)
+    else:
+        new.symlink_to(wheel.record.parent if kind == "link to a folder" else "nowhere")
+    entry = place.load().find("one")
+    assert not entry.skill.trusted
+    assert str(new) in {each.file for each in entry.findings}
+
+
+@pytest.mark.promise("P-240")
+def test_a_manifest_beside_the_shipped_skills_is_trusted_by_nobody(place, wheel):
+    wheel.folder.with_name("two.yaml").write_text("tasks: {t: {steps: []}}\n")
+    found = place.load()
+    assert (found.find("one").skill.trusted, found.find("two").skill.trusted) == (True, False)
+    assert [each.code for each in found.find("two").findings] == ["CH0409"]
+
+
+@pytest.mark.promise("P-240")
+def test_files_that_an_installer_links_are_those_of_the_wheel(place, wheel, tmp_path):
+    (wheel.folder / "more.py").rename(tmp_path / "more.py")
+    (wheel.folder / "more.py").symlink_to(tmp_path / "more.py")
+    assert place.load().find("one").skill.trusted
+
+
+@pytest.mark.parametrize("record", [None, b"\xff", b"", b"clawhive_core/cli.py,sha256=x,1\n"])
+def test_without_a_list_of_its_files_a_wheel_s_skill_is_checked_as_any_other(place, wheel, record):
+    wheel.record.unlink()
+    if record is not None:
+        wheel.record.write_bytes(record)
+    entry = place.load().find("one")
+    assert {each.code for each in entry.findings} == {"CH0509", "CH0610"}
+    assert entry.skill.trusted
 
 
 @pytest.mark.promise("P-231")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from clawhive_core.skills.contracts.run_types import startable
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.characters import BOM
 from clawhive_core.skills.documents.document import read_text
-from clawhive_core.skills.documents.place import InvalidSkill, Place
+from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
 
 MAX_FILES = 200
 """How many Python files of a skill are looked at."""
@@ -35,12 +36,13 @@ _LOADERS = frozenset({"import_module", "__import__"})
 def lint_handlers(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
     """Yield what the handlers of a skill do around its contract.
 
-    They import another skill's code, call a tool that the contract does not name, keep or read
-    values outside of the skill's own namespace, or never use what is imported. Names that are put
-    together as the program runs cannot be seen here; the executor refuses those.
+    They import another skill's code or a file beside them, call a tool that the contract does not
+    name, keep or read values outside of the skill's own namespace, or never use what is imported.
+    Names that are put together as the program runs cannot be seen here; the executor refuses those.
     """
     if _MAY_IMPORT.search(skill.handlers or ""):
         yield from lint_imports(skill, tree, file)
+    yield from _own_files(skill, tree, file)
     calls = list(_calls(tree))
     for node, method, name in calls:
         place = Place(shown_path(file), node.lineno, node.col_offset + 1)
@@ -99,6 +101,43 @@ def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding
             message = f"`{skill.id}` imports the code of another skill, `{module}`"
             fix = f"import a tool that `{parts[1]}` exports, and call it: ctx.call(...)"
             yield place.finding("CH0610", "error", message, fix)
+
+
+def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
+    """Yield where handlers import a file beside them: what runs them gets the one file alone.
+
+    What a module tries, or imports under a condition such as `TYPE_CHECKING`, is left to it.
+    """
+    always = (each for each in tree.body if not isinstance(each, ast.If | ast.Try))
+    for node in (node for statement in always for node in ast.walk(statement)):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        module = _own_file(skill, node)
+        if module is not None:
+            place = Place(shown_path(file), node.lineno, node.col_offset + 1)
+            message = f"the handlers of `{skill.id}` import `{module}`, which lies beside them"
+            fix = f"write what it holds into {file.name}: no box gives them more than that file"
+            yield place.finding("CH0618", "warning", message, fix)
+
+
+def _own_file(skill: Skill, node: ast.Import | ast.ImportFrom) -> str | None:
+    """Return the module of its own folder that a statement imports, None where it imports none."""
+    if isinstance(node, ast.Import):
+        modules = [each.name for each in node.names]
+    elif node.level == 1:
+        return f".{node.module or node.names[0].name}"
+    else:
+        modules = [] if node.module is None or node.level else [node.module]
+    return next((each for each in modules if _lies_beside(skill, each)), None)
+
+
+def _lies_beside(skill: Skill, module: str) -> bool:
+    top, _, below = module.partition(".")
+    if top == _PACKAGE:
+        return below.partition(".")[0] in {skill.id, _module(skill.id)}
+    if top in sys.stdlib_module_names or top == "handlers":
+        return False
+    return is_file(skill.folder / f"{top}.py") or is_file(skill.folder / top / "__init__.py")
 
 
 def _modules(node: ast.AST, depth: int) -> Iterator[str]:

@@ -33,7 +33,8 @@ def check_exports(contract: Fields, skill: Skill) -> Iterator[Finding]:
     functions: dict[str, ExportedTool] = {}
     for (path, value), tool in zip(body.items("tools"), exports.tools, strict=True):
         at = path if isinstance(value, dict) else body.at("contracts", tool.name)
-        yield from _of_tool(contract, at, tool, skill.permissions)
+        yield from _of_tool(contract, at, tool)
+        yield from _of_risk(contract, at, tool, skill)
         other = functions.setdefault(tool.function, tool)
         if other is not tool:
             message = f"`{tool.name}` and `{other.name}` mean one function, `{tool.function}`"
@@ -41,9 +42,7 @@ def check_exports(contract: Fields, skill: Skill) -> Iterator[Finding]:
             yield tool.place.finding("CH0502", "error", message, fix)
 
 
-def _of_tool(
-    contract: Fields, at: KeyPath, tool: ExportedTool, permissions: tuple[str, ...]
-) -> Iterator[Finding]:
+def _of_tool(contract: Fields, at: KeyPath, tool: ExportedTool) -> Iterator[Finding]:
     for key, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
         if schema is None:
             message = f"`{tool.name}` states no {key}_schema"
@@ -55,18 +54,15 @@ def _of_tool(
         yield tool.place.finding("CH0514", "warning", message, fix)
     yield from check_input_schema(contract, (*at, "input_schema"), tool.input_schema)
     yield from _placed(contract, (*at, "output_schema"), check_patterns(tool.output_schema))
-    yield from _of_risk(contract, at, tool, permissions)
 
 
-def _of_risk(
-    contract: Fields, at: KeyPath, tool: ExportedTool, permissions: tuple[str, ...]
-) -> Iterator[Finding]:
+def _of_risk(contract: Fields, at: KeyPath, tool: ExportedTool, skill: Skill) -> Iterator[Finding]:
     """Yield where a tool counts as safe and declares that it changes more than ClawHive's state.
 
     A risk that is not stated follows from the skill's permissions, as in the catalog.
     """
     stated, level = tool.facts.risk, tool.facts.level or "L0"
-    if (stated or risk_of({"": permissions})) != "safe":
+    if (stated or risk_of({"": skill.permissions})) != "safe":
         return
     why = beyond_own_state(tool.facts.effects, level, side_effects=tool.facts.side_effects)
     if why is None:
@@ -74,9 +70,10 @@ def _of_risk(
     says = "declares itself safe" if stated else "states no risk, safe by the skill's permissions"
     message = f"`{tool.name}` {says}, and it {why}: it is decided as guarded outside of a sandbox"
     place = tool.place if stated is None else contract.document.place((*at, "risk"))
-    yield place.finding(
-        "CH0515", "warning", message, "write `guarded`" if stated else "add `risk: guarded`"
-    )
+    fix = "write `guarded`" if stated else "add `risk: guarded`"
+    if skill.risk_policy.beyond("L0", "guarded") is not None:
+        fix = "name only what it touches: the skill's risk_policy caps it at safe"
+    yield place.finding("CH0515", "warning", message, fix)
 
 
 def check_input_schema(contract: Fields, at: KeyPath, schema: Any) -> Iterator[Finding]:

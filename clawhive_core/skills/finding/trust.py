@@ -14,6 +14,7 @@ from clawhive_core.errors import SkillError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.finding.shipped import changed_file
 from clawhive_core.skills.finding.stored import StoredFile
 
 MAX_FILES = 5_000
@@ -77,15 +78,15 @@ class SkillTrust:
 
 
 def is_trusted(skill: Skill, digests: Mapping[str, str]) -> bool:
-    """Whether the wheel vouches for a skill, or the user does for just the files it has now.
+    """Whether the wheel vouches for a skill, or the user does, for just the files it has now.
 
     Args:
         skill: The skill.
         digests: What the user trusts, as `SkillTrust.digests` gives it.
     """
-    if skill.source == SHIPPED or not digests:
-        return skill.source == SHIPPED
-    expected = digests.get(os.path.realpath(skill.content))
+    if skill.source == SHIPPED and changed_file(skill) is None:
+        return True
+    expected = digests.get(os.path.realpath(skill.content)) if digests else None
     if expected is None:
         return False
     try:
