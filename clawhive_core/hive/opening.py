@@ -11,6 +11,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.opening import open_config
 from clawhive_core.events.log import EventLog
 from clawhive_core.hive.project_log import open_founded
+from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager
 
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
@@ -45,7 +46,8 @@ async def opened(
     config = open_config(path, flags, env)
     log = open_founded(config)
     try:
-        hive = kind(config, log, plugins(config, env), env)
+        lent = PluginEnvironment(env, log.redactor.add)
+        hive = kind(config, log, plugins(config, lent), env)
     except BaseException:
         log.close()
         raise

@@ -24,4 +24,5 @@ class HookContext:
     root: str
     """The absolute path of the project root."""
     env: Mapping[str, str]
-    """The environment; read keys from here at the first call, not in the hook."""
+    """The environment; read keys from here at the first call, not in the hook. What is read from a
+    variable named like a secret is redacted from then on."""
