@@ -13,6 +13,7 @@ from typing import (
     NotRequired,
     Required,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -114,3 +115,61 @@ def _fields(record: Any) -> dict[str, tuple[Any, bool]]:
     return {
         name: (kind, told.get(get_origin(kind), name in required)) for name, kind in hints.items()
     }
+
+
+def wire_misfits(value: Any, kind: Any) -> list[str]:
+    """Return the places at which a JSON value is not of a type; none where it is.
+
+    APIs refuse fields that they do not know: a turn that is sent back must fit the types by which
+    the SDK knows requests.
+
+    Args:
+        value: What is sent.
+        kind: Any annotation, as `wire_samples` takes it; of a union the kind that fits best counts.
+    """
+    if value is None:
+        return []
+    found = [_misfits(value, each) for each in wire_kinds(kind)]
+    return min(found, key=len, default=[" must be null"])
+
+
+def _misfits(value: Any, kind: Any) -> list[str]:
+    origin, inner, fields = get_origin(kind), get_args(kind), _fields(kind)
+    wrong: list[str] = []
+    if fields:
+        wrong = _field_misfits(value, fields)
+    elif origin is Literal:
+        wrong = [] if value in inner else [f" is {value!r}, none of {inner}"]
+    elif origin is not None and issubclass(origin, Mapping):
+        wrong = [] if isinstance(value, dict) else [" is no object"]
+    elif inner:
+        wrong = _item_misfits(value, inner[0])
+    elif kind in {str, int, float, bool}:
+        right: Any = (int, float) if kind is float else kind
+        wrong = [] if isinstance(value, right) else [f" is {value!r}, no {kind.__name__}"]
+    return wrong
+
+
+def _item_misfits(value: Any, kind: Any) -> list[str]:
+    if not isinstance(value, list):
+        return [" is no list"]
+    places = enumerate(cast("list[Any]", value))
+    return [f"[{at}]{wrong}" for at, each in places for wrong in wire_misfits(each, kind)]
+
+
+def _field_misfits(value: Any, fields: Mapping[str, tuple[Any, bool]]) -> list[str]:
+    if not isinstance(value, dict):
+        return [" is no object"]
+    given = cast("Json", value)
+    if "type" in given and "type" in fields and wire_misfits(given["type"], fields["type"][0]):
+        return [f".type is {given['type']!r}"] * (len(given) + len(fields) + 1)  # the worst fit
+    wrong = [f".{name} is unknown" for name in given.keys() - fields.keys()]
+    wrong += [
+        f".{name} is missing"
+        for name, (_, required) in fields.items()
+        if required and name not in given
+    ]
+    known = [(name, each) for name, each in given.items() if name in fields]
+    return wrong + [
+        f".{name}{bad}" for name, each in known for bad in wire_misfits(each, fields[name][0])
+    ]

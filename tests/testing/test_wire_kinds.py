@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import pytest
 from pydantic import BaseModel, Field
 
-from clawhive_core.testing import wire_kinds, wire_samples
+from clawhive_core.testing import wire_kinds, wire_misfits, wire_samples
 
 
 class Colour(enum.Enum):
@@ -70,3 +70,29 @@ def test_samples_of_a_type_that_holds_itself_end_and_are_of_the_type():
 )
 def test_containers_and_plain_types_have_a_sample(kind, sample):
     assert wire_samples(kind) == [sample]
+
+
+def test_a_sample_fits_its_own_type():
+    for kind in (Leaf, Node, Table, Either, Literal["a", "b"], dict[str, int], list[str], float):
+        assert [wire_misfits(sample, kind) for sample in wire_samples(kind)] == [
+            [] for _ in wire_samples(kind)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "places"),
+    [
+        ({"type": "leaf", "colour": "green"}, Literal["leaf"], 1),
+        ({"type": "leaf", "more": 1}, Either, [".more is unknown"]),
+        ({"type": "node"}, Either, [".fullName is missing"]),
+        ({"type": "node", "fullName": "a", "inside": [{"type": "x"}]}, Either, None),
+        ({"type": "node", "fullName": 3}, Either, [".fullName is 3, no str"]),
+        ("c", Literal["a", "b"], [" is 'c', none of ('a', 'b')"]),
+        ({"size": 3}, list[Table], [" is no list"]),
+        ([{"size": 3}, {"at": "x"}], list[Table], ["[1].size is missing"]),
+        (None, str, []),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_place(value, kind, places):
+    found = wire_misfits(value, kind)
+    assert found == places if isinstance(places, list) else found

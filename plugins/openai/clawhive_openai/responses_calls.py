@@ -23,8 +23,8 @@ _INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Where a call's arguments are: a single object is the input itself."""
 _BLANK = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYPhf"
-    "DwAChwGA60e6kgAAAABJRU5ErkJggg=="
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4"
+    "DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
 )
 """One empty pixel, since a computer's call is answered by a picture only."""
 
