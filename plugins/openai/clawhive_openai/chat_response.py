@@ -47,11 +47,11 @@ def read_chat(answer: Json, table: WireTable[Json], server: Server) -> LlmRespon
     error = answer.get("error") or choice.get("error")
     if error or answer.get("object") == "error":
         raise body_failure(error or answer)
-    if not isinstance(choice.get("message"), dict):
-        raise model_failure("invalid_response", "the answer holds no message")
     raw = text(choice.get("finish_reason"))
+    if not isinstance(choice.get("message"), dict) and not raw:  # Azure's filter leaves it out
+        raise model_failure("invalid_response", "the answer holds no message")
     stop = _REASONS.get(raw.lower(), "other")
-    message = mapping(choice["message"])
+    message = mapping(choice.get("message"))
     content = tuple(_blocks(message, table, server.name, cut=stop == "max_tokens"))
     model = text(answer.get("model"))
     return LlmResponse(

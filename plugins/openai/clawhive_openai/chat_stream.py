@@ -44,9 +44,10 @@ class ChatStream:
         usage = chunk.get("usage") or mapping(chunk.get("x_groq")).get("usage")
         if usage:
             self._head["usage"] = usage
-            # The last frame counts tokens and says no more: it ends what gave no reason to stop.
-            self._counted = not listed(chunk.get("choices"))
-        for choice in map(mapping, listed(chunk.get("choices"))):
+        choices = [mapping(each) for each in listed(chunk.get("choices"))]
+        # A frame that counts the tokens and says no more ends what gives no reason to stop.
+        self._counted = bool(usage) and not any(map(_says, choices))
+        for choice in choices:
             if not choice.get("index"):
                 if choice.get("error"):
                     raise body_failure(choice["error"])
@@ -59,7 +60,8 @@ class ChatStream:
         Raises:
             ModelError: `invalid_response`: the stream ended before the answer did.
         """
-        if self._reason is None and not self._counted:
+        said = self._message or self._content or self._calls.found
+        if self._reason is None and not (self._counted and said):
             raise model_failure("invalid_response", "the stream ended before the answer did")
         message = {**self._message, "content": self._whole(), "tool_calls": self._calls.found}
         choice = {"message": message, "finish_reason": self._reason}
@@ -172,6 +174,11 @@ class _Calls:
         if same:
             return same[0]
         return self.found[-1] if self.found and not piece.get("id") else None
+
+
+def _says(choice: Json) -> bool:
+    delta = mapping(choice.get("delta") or choice.get("message"))
+    return any(value for key, value in delta.items() if key != "role")
 
 
 def _longer(known: Any, new: Any) -> list[Any]:

@@ -59,7 +59,11 @@ STREAMS = {
         frame({}, "STOP"),
     ),
     "no reason, but the tokens counted": lines(*SAID[:2], frame(), USAGE) + END,
-    "a reason on each frame": lines(*(frame({"content": each}, "") for each in "Yes."), USAGE),
+    "no reason, but the tokens counted beside an empty delta": lines(
+        *SAID[:2], frame({"role": "assistant", "content": ""}, usage=USAGE["usage"])
+    )
+    + END,
+    "no reason on each frame": lines(*(frame({"content": each}, "") for each in "Yes."), USAGE),
     "content and thoughts of null": lines(
         frame({"content": "Yes.", "reasoning_content": None, "tool_calls": None, "refusal": None}),
         frame({"content": "", "reasoning": ""}, "end_turn"),
@@ -292,10 +296,26 @@ async def test_an_error_with_a_good_status_is_an_error_in_any_form(
     assert (caught.value.code, caught.value.message) == (code, said)
 
 
-async def test_nothing_but_a_last_word_is_no_answer(bench):
+@pytest.mark.parametrize(
+    "stream",
+    [
+        "",
+        lines(frame({"role": "assistant", "content": ""}, usage=USAGE["usage"])),
+        lines(*(frame({"content": each}, usage=USAGE["usage"]) for each in "Yes")),
+        lines(*SAID[:2], frame({"tool_calls": [CALLED]}, usage=USAGE["usage"])),
+        lines(SAID[0], frame({}, usage=USAGE["usage"]), SAID[1]),
+    ],
+)
+async def test_a_count_beside_words_or_before_any_does_not_end_an_answer(bench, stream):
     with pytest.raises(ModelError) as caught:
-        await bench.stream(END)
+        await bench.stream(stream + END)
     assert caught.value.code == "invalid_response"
+
+
+async def test_a_filtered_answer_without_a_message_is_one_without_content(bench):
+    choice = {"index": 0, "finish_reason": "content_filter", "content_filter_results": {"a": 1}}
+    response = await bench.chat({**bench.message(), "choices": [choice]})
+    assert (response.content, response.stop_reason) == ((), "content_filter")
 
 
 async def test_what_servers_add_to_a_message_is_sent_to_nobody(bench):
