@@ -157,10 +157,12 @@ def _plain(value: Any) -> Any:
         return {key: each for key, each in plain.items() if each not in _SAYS_NOTHING}
     if isinstance(value, list):
         return [_plain(each) for each in cast("list[Any]", value)]
-    if isinstance(value, str) and value[:1] == "{":
+    if not isinstance(value, str):
+        return value
+    if value[:1] == "{":
         with suppress(ValueError, RecursionError):
             return _plain(json.loads(value))
-    return value
+    return value if value.strip() else ""  # some APIs answer such text, and none takes it back
 
 
 def _missing(sent: Any, recorded: Any, heard: Heard, place: Names) -> Iterator[str]:

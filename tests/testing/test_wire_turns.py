@@ -57,6 +57,7 @@ def test_what_the_client_carried_of_the_answer_must_be_carried(sent):
         changed(2, input=json.dumps({"at": "door"})),
         changed(3, cache_control={"type": "ephemeral"}),
         changed(1, index=17, extra="the client's"),
+        [{"type": "text", "text": " \n"}, *TURN],
     ],
 )
 @pytest.mark.promise("P-255")

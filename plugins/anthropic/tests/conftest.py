@@ -21,7 +21,7 @@ def made(url):
 
 def turns(body):
     """Return the model's turns, each as a list of blocks: a text by itself is one."""
-    said = [each["content"] for each in body["messages"] if each["role"] == "assistant"]
+    said = [each["content"] for each in body.get("messages", ()) if each["role"] == "assistant"]
     return [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in said]
 
 

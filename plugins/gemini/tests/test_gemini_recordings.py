@@ -19,7 +19,7 @@ def adapter(url):
 def turns(body):
     """Return the model's turns as the API understands them: either spelling, either base64."""
     turns = [each for each in body.get("contents", []) if each.get("role") == "model"]
-    return [[plain(part) for part in turn["parts"]] for turn in turns]
+    return [[plain(part) for part in turn.get("parts") or ()] for turn in turns]
 
 
 def plain(part):

@@ -11,20 +11,35 @@ FILES = "shared/data/cassettes*"
 
 
 def chat_turns(body):
-    return [plain(each) for each in body["messages"] if each["role"] == "assistant"]
+    return [plain(each) for each in body.get("messages", ()) if each["role"] == "assistant"]
 
 
 def plain(message):
-    """Return a message whose text is its text, also where a client sent it as one part."""
-    parts = message.get("content")
+    """Return a message whose text is its text, also where a client sent it as one part.
+
+    Thoughts that a server gave twice are in either place.
+    """
+    parts, details = message.get("content"), message.get("reasoning_details")
     if isinstance(parts, list) and [part.get("type") for part in parts] == ["text"]:
-        return {**message, "content": parts[0]["text"]}
+        message = {**message, "content": parts[0]["text"]}
+    thoughts = [each.get("text") or each.get("summary") for each in details or ()]
+    if len([each for each in thoughts if each]) == 1:
+        message = {"reasoning": next(filter(None, thoughts)), **message}
     return message
+
+
+class Own(Server):
+    """OpenAI's own server, whose models the recordings are of."""
+
+    @property
+    def is_openai(self):
+        return True
 
 
 def response_turns(body):
     turns, last = [], None
-    items = body["input"] if isinstance(body["input"], list) else []
+    items = body.get("input")
+    items = items if isinstance(items, list) else []
     for item in items:
         kind = item.get("type", "message")
         # Outputs of what ran at the provider have ids, those of a client's tools have none.
@@ -60,7 +75,7 @@ def recordings(name):
 
 async def play(api, name, turns):
     def make(url):
-        return OpenAIAdapter(Server("openai", url, api), {})
+        return OpenAIAdapter(Own("openai", url, api), {"OPENAI_API_KEY": "made-up"})
 
     return await check_wire(Wire(make, turns, recordings(name)))
 
