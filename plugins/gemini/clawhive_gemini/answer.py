@@ -44,6 +44,20 @@ _STOPS: Mapping[str, StopReason] = {
         "content_filter",
     ),
 }
+_NUMBERED = (
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+)
+"""`Candidate.FinishReason` of google/ai/generativelanguage/v1beta/generative_service.proto."""
 _KNOWN = frozenset(
     {"candidates", "promptFeedback", "usageMetadata"}
     | {"modelVersion", "responseId", "createTime", "modelStatus"}
@@ -84,7 +98,7 @@ class Answer:
         for candidate in objects_in(value, "candidates"):
             # Of several candidates the first is the answer.
             if not candidate.get("index"):
-                self._stop = _text(candidate, "finishReason") or self._stop
+                self._stop = _reason(candidate.get("finishReason")) or self._stop
                 yield from self._take_parts(objects_in(object_in(candidate, "content"), "parts"))
                 break
 
@@ -151,6 +165,13 @@ def _joined(
     if isinstance(last, TextBlock):
         return TextBlock(text, native)
     return ThinkingBlock(text, after.get(SIGNATURE), native=native)
+
+
+def _reason(given: Any) -> str | None:
+    """Return the API's word; gateways that ask it for numbers pass those on."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return _NUMBERED[given] if 0 <= given < len(_NUMBERED) else str(given)
+    return given if isinstance(given, str) else None
 
 
 def _text(value: Mapping[str, Any], key: str) -> str | None:

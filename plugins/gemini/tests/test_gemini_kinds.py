@@ -164,3 +164,14 @@ async def test_a_future_part_survives_the_log(api, desk):
     logged = json.loads(json.dumps([block_to_json(each) for each in response.content]))
     assert tuple(map(block_from_json, logged)) == response.content
     assert isinstance(response.content[1], ToolCall)
+
+
+@pytest.mark.parametrize(
+    ("number", "word", "stop"),
+    [(1, "STOP", "end_turn"), (2, "MAX_TOKENS", "max_tokens"), (3, "SAFETY", "content_filter"),
+     (99, "99", "other"), (-1, "-1", "other")],
+)  # fmt: skip
+async def test_an_end_that_is_a_number_is_the_one_of_that_number(api, desk, number, word, stop):
+    for body in (api.body({"text": "a"}, finish=number), [api.body({"text": "a"}, finish=number)]):
+        response = await desk.read(body)
+        assert (response.raw_stop_reason, response.stop_reason) == (word, stop)

@@ -1,7 +1,8 @@
 """Calls of tools that the responses API knows and the client runs, and what they are answered by.
 
 Such a call is one of the tool `openai.KIND` (`openai.shell`); whoever offers a tool of that name
-runs it, else the executor's refusal is its answer. Source: OpenAI's OpenAPI description, as the
+runs it, else the executor's refusal is its answer: nothing is approved that no tool has said `true`
+of, and a search finds the list that a tool's value is. Source: OpenAI's OpenAPI description, as the
 SDK's `ResponseOutputItem` and `ResponseInputItemParam` have it.
 """
 
@@ -19,7 +20,9 @@ _INPUTS: dict[str, tuple[str, ...]] = {
     "apply_patch_call": ("operation",),
     "computer_call": ("action", "actions", "pending_safety_checks"),
     "local_shell_call": ("action",),
+    "mcp_approval_request": ("name", "server_label", "arguments"),
     "shell_call": ("action",),
+    "tool_search_call": ("arguments",),
 }
 """Where a call's arguments are: a single object is the input itself."""
 _BLANK = (
@@ -31,6 +34,8 @@ _BLANK = (
 
 def is_ours(item: Json) -> bool:
     """Return whether an item is a call that waits for its client; what is hosted runs by itself."""
+    if item.get("type") == "tool_search_call":
+        return item.get("execution") == "client"
     hosted = mapping(item.get("environment")).get("type") == "container_reference"
     return item.get("type") in _INPUTS and not hosted
 
@@ -48,9 +53,13 @@ def read_call(item: Json, table: WireTable[Json], name: str) -> list[ToolCall]:
     if item.get("status") == "incomplete" or not given:
         return []
     value = mapping(given.popitem()[1]) if len(_INPUTS[kind]) == 1 else given
-    call_id = text(item.get("call_id")) or made_id()
-    native = {name: {"item": {**item, "call_id": call_id}}}
-    tool = table.canonical(f"openai.{kind.removesuffix('_call')}")
+    if kind == "mcp_approval_request":  # it knows no other id than its own
+        call_id, named = text(item.get("id")) or made_id(), item
+    else:
+        call_id = text(item.get("call_id")) or made_id()
+        named = {**item, "call_id": call_id}
+    native = {name: {"item": named}}
+    tool = table.canonical(f"openai.{kind.removesuffix('_call').removesuffix('_request')}")
     return [ToolCall(call_id, tool, dict(value), native=native)]
 
 
@@ -72,6 +81,14 @@ def result_items(result: ToolResult, call: Json) -> Iterator[Json]:
             yield {"type": "local_shell_call_output", "id": call_id, "output": result.output}
         case "shell_call":
             yield _shell_output(result, call, call_id)
+        case "mcp_approval_request":
+            approve = not result.is_error and result.structured is True
+            given = {"approval_request_id": call_id, "approve": approve}
+            yield {"type": "mcp_approval_response", **given}
+        case "tool_search_call":
+            found = {"execution": "client", "status": "completed"}
+            tools = listed(result.structured)
+            yield {"type": "tool_search_output", "call_id": call_id, "tools": tools, **found}
         case "computer_call":
             yield from _screenshot(result, call, call_id)
         case _:

@@ -191,6 +191,48 @@ CALLS = {
         "pending_safety_checks": [{"id": "s1", "code": "x", "message": "Sure?"}],
     },
 }
+OTHERS = {
+    "mcp_approval": {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "name": "pay",
+        "server_label": "bank",
+        "arguments": "{}",
+    },
+    "tool_search": {
+        "type": "tool_search_call",
+        "id": "ts_1",
+        "call_id": "c1",
+        "execution": "client",
+        "status": "completed",
+        "arguments": {"query": "pay"},
+    },
+}
+
+
+@pytest.mark.promise("P-257")
+@pytest.mark.parametrize("name", OTHERS)
+async def test_what_is_asked_of_the_client_is_approved_or_found_by_a_tool_alone(bench, desk, name):
+    item = OTHERS[name]
+    response = await desk.read(bench.response(item), streamed=False)
+    (call,) = response.tool_calls
+    assert call.name == f"openai.{name}"
+    tools = [{"type": "function", "name": "pay", "parameters": {}, "strict": False}]
+    for value, error in (
+        (True, False),
+        (True, True),
+        ("true", False),
+        (None, False),
+        (tools, False),
+    ):
+        back, answer = await desk.returned(response, structured=value, is_error=error)
+        assert back == item
+        assert wire_misfits(answer, ResponseInputItemParam) == []
+        if name == "mcp_approval":
+            assert answer["approval_request_id"] == "mcpr_1"
+            assert answer["approve"] is (value is True and not error)
+        else:
+            assert (answer["call_id"], answer["tools"]) == ("c1", [] if value != tools else tools)
 
 
 @pytest.mark.promise("P-257")

@@ -43,7 +43,9 @@ def response_turns(body):
     for item in items:
         kind = item.get("type", "message")
         # Outputs of what ran at the provider have ids, those of a client's tools have none.
-        answered = kind.endswith("_output") and not item.get("id")
+        answered = kind == "mcp_approval_response" or (
+            kind.endswith("_output") and not item.get("id")
+        )
         own = item.get("role") == "assistant" or ("role" not in item and not answered)
         if own and item == {"role": "assistant", "content": ""}:
             continue  # an older client's empty message before each call
