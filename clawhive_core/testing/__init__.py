@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clawhive_core.testing.scripted import ScriptedModel, calling
     from clawhive_core.testing.wire_check import Wire, WireReport, check_wire
     from clawhive_core.testing.wire_faults import check_faults
+    from clawhive_core.testing.wire_kinds import wire_kinds, wire_misfits, wire_samples
     from clawhive_core.testing.wire_server import WireAnswer, WireRequest, WireServer
 
 _HOMES = {
@@ -35,6 +36,9 @@ _HOMES = {
     "check_wire": "wire_check",
     "memory_hive": "memory",
     "read_recordings": "recordings",
+    "wire_kinds": "wire_kinds",
+    "wire_misfits": "wire_kinds",
+    "wire_samples": "wire_kinds",
 }
 
 __all__ = [
@@ -54,6 +58,9 @@ __all__ = [
     "check_wire",
     "memory_hive",
     "read_recordings",
+    "wire_kinds",
+    "wire_misfits",
+    "wire_samples",
 ]
 
 

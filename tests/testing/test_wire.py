@@ -150,7 +150,9 @@ async def test_check_adapter_plays_the_recordings_too():
 
 
 async def test_an_adapter_that_loses_an_id_is_found_and_the_exchange_named():
-    with pytest.raises(AssertionError, match="good, exchange 0: sent back"):
+    with pytest.raises(
+        AssertionError, match=r"good, exchange 0: `call\.id` is None, recorded 'c1'"
+    ):
         await check_wire(Wire(lambda url: Adapter(url, lose="id"), turns, (GOOD,)))
 
 

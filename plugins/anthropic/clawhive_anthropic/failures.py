@@ -18,6 +18,8 @@ _STATUS_OF_TYPE = {
     "permission_error": 403,
     "not_found_error": 404,
     "conflict_error": 409,
+    "memory_path_conflict_error": 409,
+    "memory_precondition_failed_error": 412,
     "request_too_large": 413,
     "rate_limit_error": 429,
     "api_error": 500,

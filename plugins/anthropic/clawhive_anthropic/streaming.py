@@ -23,6 +23,8 @@ class _Part:
     value: Value
     pieces: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     """What came of each field that is sent in pieces."""
+    grown: set[str] = field(default_factory=set[str])
+    """Fields of which a delta of a kind that is not known has brought a piece."""
     told: int = 0
     """Pieces of its text that were yielded."""
     is_open: bool = True
@@ -30,7 +32,7 @@ class _Part:
     """What it is; None as long as that is not certain."""
 
     def add(self, delta: Value) -> None:
-        """Take a delta; one that is not known sets fields as it names them."""
+        """Take a delta; one that is not known sets or prolongs the fields it names."""
         kind = word(delta.get("type")) or ""
         if kind in _JOINED:
             name = _JOINED[kind]
@@ -41,7 +43,16 @@ class _Part:
         elif kind == "citations_delta":
             self.value["citations"] = [*(self.value.get("citations") or ()), delta.get("citation")]
         else:
-            self.value.update({key: value for key, value in delta.items() if key != "type"})
+            for key, value in delta.items():
+                if key != "type":
+                    self._set(key, value)
+
+    def _set(self, key: str, value: Any) -> None:
+        known: Any = self.value.get(key)
+        if key in self.grown and type(known) is type(value) and type(value) in {str, list}:
+            value = known + value
+        self.grown.add(key)
+        self.value[key] = value
 
     def joined(self) -> Value:
         """Return the block as a whole answer would have it; the input of a call stays a text."""

@@ -12,6 +12,7 @@ from clawhive_core import LlmMessage, MediaBlock, ProviderBlock, TextBlock
 CACHED = {"type": "ephemeral"}
 """A cache breakpoint of five minutes, which each reading renews."""
 
+_AT_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
 _MARKABLE = frozenset({"text", "tool_result", "image", "document"})
 
 
@@ -41,9 +42,36 @@ def write_turns(messages: Iterable[LlmMessage], *, cache: bool) -> Turns:
             # The API wants a turn's results right behind the calls; the sort is stable.
             content.sort(key=lambda block: block["type"] != "tool_result")
         turns.messages.append({"role": message.role, "content": content})
+    turns.messages = _without_unanswered(turns.messages)
     if cache:
         _mark_end(turns.messages)
     return turns
+
+
+def _without_unanswered(messages: list[Value]) -> list[Value]:
+    """Return the conversation without calls at the provider that it will never answer.
+
+    A call that the limit cut, or a pause after which the user said something else, has no result;
+    the API refuses a conversation with one. Where the client's own results follow, it may still
+    come: such a call waits for them.
+    """
+    answered = {str(each.get("tool_use_id")) for at in messages for each in at["content"]}
+    kept: list[Value] = []
+    for message, after in zip(messages, [*messages[1:], None], strict=True):
+        content = message["content"]
+        if message["role"] == "assistant" and after is not None and not _has_results(after):
+            content = [each for each in content if not _waits(each, answered)]
+        if content:
+            kept.append({**message, "content": content})
+    return kept
+
+
+def _has_results(message: Value) -> bool:
+    return message["content"][0]["type"] == "tool_result"
+
+
+def _waits(block: Value, answered: set[str]) -> bool:
+    return block["type"] in _AT_PROVIDER and str(block.get("id")) not in answered
 
 
 def _written(message: LlmMessage, turns: Turns) -> list[Value]:

@@ -358,7 +358,7 @@ async def test_a_block_goes_back_as_it_came_also_from_the_log(make, wire, block)
     logged = json.loads(json.dumps([block_to_json(each) for each in response.content]))
     content = tuple(map(block_from_json, logged))
     assert content == response.content
-    request = await sent(make, talk(ASKED, LlmMessage("assistant", content), ASKED))
+    request = await sent(make, talk(ASKED, LlmMessage("assistant", content)))
     assert request.body["messages"][1]["content"] == [block]
 
 

@@ -44,7 +44,24 @@ _STOPS: Mapping[str, StopReason] = {
         "content_filter",
     ),
 }
-_KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata"})
+_NUMBERED = (
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+)
+"""`Candidate.FinishReason` of google/ai/generativelanguage/v1beta/generative_service.proto."""
+_KNOWN = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata"}
+    | {"modelVersion", "responseId", "createTime", "modelStatus"}
+)
 
 
 class Answer:
@@ -60,6 +77,7 @@ class Answer:
         self._streamed = streamed
         self._blocks: list[ContentBlock] = []
         self._call = PartialCall()
+        self._taken: set[str] = set()
         self._usage: Mapping[str, Any] = {}
         self._stop: str | None = None
         self._blocked: str | None = None
@@ -74,13 +92,13 @@ class Answer:
         """
         value = _answer(piece)
         self._usage = object_in(value, "usageMetadata") or self._usage
-        self._model = value.get("modelVersion") or self._model
-        self._id = value.get("responseId") or self._id
-        self._blocked = object_in(value, "promptFeedback").get("blockReason") or self._blocked
+        self._model = _text(value, "modelVersion") or self._model
+        self._id = _text(value, "responseId") or self._id
+        self._blocked = _text(object_in(value, "promptFeedback"), "blockReason") or self._blocked
         for candidate in objects_in(value, "candidates"):
             # Of several candidates the first is the answer.
             if not candidate.get("index"):
-                self._stop = candidate.get("finishReason") or self._stop
+                self._stop = _reason(candidate.get("finishReason")) or self._stop
                 yield from self._take_parts(objects_in(object_in(candidate, "content"), "parts"))
                 break
 
@@ -109,7 +127,7 @@ class Answer:
             part = self._call.joined(piece)
             if part is None:
                 continue
-            block = block_of(part, self._table)
+            block = block_of(part, self._table, self._taken)
             match block:
                 case TextBlock("", None):
                     continue  # the API ends many streams with an empty text
@@ -147,6 +165,18 @@ def _joined(
     if isinstance(last, TextBlock):
         return TextBlock(text, native)
     return ThinkingBlock(text, after.get(SIGNATURE), native=native)
+
+
+def _reason(given: Any) -> str | None:
+    """Return the API's word; gateways that ask it for numbers pass those on."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return _NUMBERED[given] if 0 <= given < len(_NUMBERED) else str(given)
+    return given if isinstance(given, str) else None
+
+
+def _text(value: Mapping[str, Any], key: str) -> str | None:
+    given = value.get(key)
+    return given if isinstance(given, str) else None
 
 
 def _answer(piece: Any) -> Mapping[str, Any]:

@@ -23,8 +23,14 @@ NAME = "gemini"
 SIGNATURE = "thoughtSignature"
 
 
-def block_of(part: Mapping[str, Any], table: WireTable[Any]) -> ContentBlock:
-    """Return the block for a part of a model's turn; unknown parts are kept as they are."""
+def block_of(part: Mapping[str, Any], table: WireTable[Any], taken: set[str]) -> ContentBlock:
+    """Return the block for a part of a model's turn; unknown parts are kept as they are.
+
+    Args:
+        part: The part.
+        table: The tools that were offered.
+        taken: The ids of the calls before, to which this one's is added.
+    """
     text = part.get("text")
     if isinstance(text, str):
         rest = {key: value for key, value in part.items() if key != "text"}
@@ -33,17 +39,22 @@ def block_of(part: Mapping[str, Any], table: WireTable[Any]) -> ContentBlock:
             return ThinkingBlock(text, part.get(SIGNATURE), native=native)
         return TextBlock(text, native)
     if part.get("functionCall") is not None:
-        return _call(part, object_in(part, "functionCall"), table)
+        return _call(part, object_in(part, "functionCall"), table, taken)
     return ProviderBlock(NAME, dict(part))
 
 
-def _call(part: Mapping[str, Any], call: Mapping[str, Any], table: WireTable[Any]) -> ToolCall:
-    args = call.get("args", {})
+def _call(
+    part: Mapping[str, Any], call: Mapping[str, Any], table: WireTable[Any], taken: set[str]
+) -> ToolCall:
+    args: Any = {} if call.get("args") is None else call["args"]
     kept = {key: value for key, value in call.items() if key != "args"}
     native = {NAME: {**part, "functionCall": kept}}
     # The API gives ids only lately; one that is made up here does not go back.
-    call_id = call.get("id") or f"{NAME}-{uuid4().hex}"
-    name = table.canonical(str(call.get("name", "")))
+    call_id = call.get("id")
+    if not isinstance(call_id, str) or not call_id or call_id in taken:
+        call_id = f"{NAME}-{uuid4().hex}"
+    taken.add(call_id)
+    name = table.canonical(str(call.get("name") or ""))
     if isinstance(args, dict):
         return ToolCall(call_id, name, cast("dict[str, Any]", args), native=native)
     kept["args"] = args

@@ -22,14 +22,21 @@ def usage_of(counts: Mapping[str, Any], model: str | None) -> Usage:
     usage = Usage(
         _sum(counts, "promptTokenCount", "toolUsePromptTokenCount"),
         _sum(counts, "candidatesTokenCount", "thoughtsTokenCount"),
-        counts.get("cachedContentTokenCount"),
+        _sum(counts, "cachedContentTokenCount"),
     )
     return replace(usage, cost=_cost(usage, model))
 
 
 def _sum(counts: Mapping[str, Any], *names: str) -> int | None:
-    found = [counts[name] for name in names if counts.get(name) is not None]
+    found = [count for name in names if (count := _count(counts.get(name))) is not None]
     return sum(found) if found else None
+
+
+def _count(value: Any) -> int | None:
+    """Return a count; JSON of Google's APIs may write large numbers as texts."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value[:18])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _cost(usage: Usage, model: str | None) -> float | None:

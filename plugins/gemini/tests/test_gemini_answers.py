@@ -128,7 +128,7 @@ async def test_an_id_of_the_api_goes_back_with_call_and_result(api):
     assert sent["contents"][1]["parts"][0]["functionResponse"]["id"] == "q1"
 
 
-@pytest.mark.parametrize("args", [["a"], "text", 5, None])
+@pytest.mark.parametrize("args", [["a"], "text", 5])
 async def test_arguments_that_are_no_object_are_kept_as_they_were_written(api, args):
     part = {"functionCall": {"name": "test__echo", "args": args}, "thoughtSignature": "c2ln"}
     response, _ = await api.chat(api.body(part))

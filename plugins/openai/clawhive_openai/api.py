@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import RunVar
@@ -13,8 +14,25 @@ from clawhive_openai.failures import translated
 from clawhive_openai.settings import Server
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, AsyncStream
     from openai._types import RequestOptions
+
+
+@cache
+def _events() -> type[AsyncStream[object]]:
+    """Return the SDK's stream without the frames that hold nothing.
+
+    Some servers keep a connection alive by them (`event: ping`), and the SDK reads each as JSON.
+    """
+    from openai import AsyncStream
+
+    class Events(AsyncStream[object]):
+        async def _iter_events(self) -> AsyncGenerator[Any]:
+            async for event in super()._iter_events():
+                if event.data.strip():
+                    yield event
+
+    return Events
 
 
 class Api:
@@ -50,15 +68,13 @@ class Api:
             ModelError: `missing_key`; errors of the SDK pass through, see `translated`.
         """
         client = self._client()
-        from openai import AsyncStream
-
         events = await client.post(
             path,
             cast_to=object,
             body={**body, "stream": True},
             options=self._options(),
             stream=True,
-            stream_cls=AsyncStream[object],
+            stream_cls=_events(),
         )
         try:
             async for event in events:

@@ -159,17 +159,19 @@ def _assistant(message: LlmMessage, server: Server) -> Iterator[Json]:
     calls: list[Json] = []
     for block in message.content:
         if isinstance(block, TextBlock):
-            if _own(block.native, server.name).get("refusal"):
+            own = _own(block.native, server.name)
+            if own.get("refusal"):
                 turn["refusal"] = block.text
             else:
                 words.append(block.text)
-                parts.append({"type": "text", "text": block.text})
+                parts.append(own.get("part") or {"type": "text", "text": block.text})
         elif isinstance(block, ToolCall):
             calls += _call(block, server, turn)
         else:
             _add_own(block, server.name, turn, parts)
     whole = "".join(words)
-    turn["content"] = parts if len(parts) > len(words) else whole or turn["content"]
+    plain = [{"type": "text", "text": each} for each in words]
+    turn["content"] = parts if parts != plain else whole or turn["content"]
     if calls:
         turn["tool_calls"] = calls
     if turn["content"] is None and len(turn) > 2 and not turn.keys() & {"tool_calls", "refusal"}:  # noqa: PLR2004 - role and content
@@ -185,12 +187,14 @@ def _call(call: ToolCall, server: Server, turn: dict[str, Any]) -> list[Json]:
         turn["function_call"] = native["function_call"]
         return []
     raw = dict(mapping(native.get("call")))
-    if raw.get("type") == "custom":
+    kept = mapping(raw.get("function"))
+    if raw and not kept:
         return [{**raw, "id": call.id}]
     function = {"name": wire_name(call.name), "arguments": arguments_text(call)}
-    kept = mapping(raw.get("function"))
-    if call.malformed is not None and not server.is_openai:
-        # Servers that read the arguments of former calls refuse the whole request over bad ones.
+    bad = call.malformed is not None and not server.is_openai
+    if bad or not isinstance(kept.get("arguments"), str):
+        # Servers that read the arguments of former calls refuse the whole request over bad ones,
+        # and those that send an object still take a text only.
         kept = {key: value for key, value in kept.items() if key != "arguments"}
     call_id = call.id if raw else short_id(call.id, MAX_ID)
     return [{"type": "function", **raw, "id": call_id, "function": {**function, **kept}}]
@@ -206,6 +210,8 @@ def _add_own(block: ContentBlock, name: str, turn: dict[str, Any], parts: list[J
     elif isinstance(block, ProviderBlock) and block.provider == name:
         if "audio" in block.value:
             turn["audio"] = {"id": mapping(block.value["audio"]).get("id")}
+        elif "message" in block.value:
+            turn.update(block.value["message"])
         else:
             parts.append(block.value)
 

@@ -22,17 +22,19 @@ from clawhive_openai.usage import read_usage
 from clawhive_openai.values import Json, arguments_of, listed, made_id, mapping, text
 
 _REASONS: dict[str, StopReason] = {
-    "stop": "end_turn",
-    "tool_calls": "end_turn",
-    "function_call": "end_turn",
-    "eos": "end_turn",
-    "": "end_turn",
-    "length": "max_tokens",
-    "model_length": "max_tokens",
-    "content_filter": "content_filter",
-    "safety": "content_filter",
+    **dict.fromkeys(("stop", "tool_calls", "tool_use", "function_call", ""), "end_turn"),
+    **dict.fromkeys(("eos", "eos_token", "end_turn", "complete", "stop_token"), "end_turn"),
+    **dict.fromkeys(("stop_sequence", "stop_str"), "stop_sequence"),
+    **dict.fromkeys(("length", "model_length", "max_tokens", "max_length"), "max_tokens"),
+    **dict.fromkeys(("max_output_tokens", "model_context_window_exceeded"), "max_tokens"),
+    **dict.fromkeys(("content_filter", "safety", "sensitive", "recitation"), "content_filter"),
+    **dict.fromkeys(("prohibited_content", "blocklist", "spii", "guardrail"), "content_filter"),
+    "refusal": "refusal",
 }
 """`tool_use` follows from the calls that are there, whatever the server says."""
+KEPT = ("images", "thinking_blocks", "extra_content")
+"""Fields of a message that their servers want back: pictures (OpenRouter), another API's signed
+thoughts (LiteLLM), signatures (Gemini)."""
 
 
 def read_chat(answer: Json, table: WireTable[Json], server: Server) -> LlmResponse:
@@ -43,13 +45,13 @@ def read_chat(answer: Json, table: WireTable[Json], server: Server) -> LlmRespon
     """
     choice = mapping(next(iter(listed(answer.get("choices"))), None))
     error = answer.get("error") or choice.get("error")
-    if error:
-        raise body_failure(error)
-    if not isinstance(choice.get("message"), dict):
-        raise model_failure("invalid_response", "the answer holds no message")
+    if error or answer.get("object") == "error":
+        raise body_failure(error or answer)
     raw = text(choice.get("finish_reason"))
-    stop = _REASONS.get(raw, "other")
-    message = mapping(choice["message"])
+    if not isinstance(choice.get("message"), dict) and not raw:  # Azure's filter leaves it out
+        raise model_failure("invalid_response", "the answer holds no message")
+    stop = _REASONS.get(raw.lower(), "other")
+    message = mapping(choice.get("message"))
     content = tuple(_blocks(message, table, server.name, cut=stop == "max_tokens"))
     model = text(answer.get("model"))
     return LlmResponse(
@@ -80,6 +82,9 @@ def _blocks(
         yield TextBlock(refusal, {name: {"refusal": True}})
     if message.get("audio"):
         yield ProviderBlock(name, {"audio": message["audio"]})
+    kept = {key: message[key] for key in KEPT if message.get(key)}
+    if kept:
+        yield ProviderBlock(name, {"message": kept})
     calls = _numbered(message)
     for index, call in enumerate(calls):
         yield from _call(call, table, name, cut=cut and index == len(calls) - 1)
@@ -124,7 +129,8 @@ def _content(content: Any, name: str) -> Iterator[ContentBlock]:
         fields = mapping(part)
         if fields.get("type") == "text":
             if text(fields.get("text")):
-                yield TextBlock(fields["text"])
+                more = any(fields[key] for key in fields.keys() - {"type", "text"})
+                yield TextBlock(fields["text"], {name: {"part": fields}} if more else None)
         elif fields.get("type") == "thinking":
             yield ThinkingBlock(part_text(fields), native={name: {"part": fields}})
         else:
@@ -138,19 +144,21 @@ def part_text(part: Json) -> str:
     return text(inner) or "".join(pieces)
 
 
-def _call(call: Json, table: WireTable[Json], name: str, *, cut: bool) -> Iterator[ContentBlock]:
+def _call(call: Json, table: WireTable[Json], name: str, *, cut: bool) -> Iterator[ToolCall]:
     call_id = text(call["id"])
     native = {name: {"call": {key: value for key, value in call.items() if key != "index"}}}
-    if call.get("type") == "custom":
-        custom = mapping(call.get("custom"))
-        words = text(custom.get("input"))
-        yield ToolCall(
-            call_id, table.canonical(text(custom.get("name"))), {"input": words}, native=native
-        )
-    elif mapping(call.get("function")):
+    kind = text(call.get("type"))
+    inner = mapping(call.get(kind))
+    if mapping(call.get("function")):
         yield from _function(call_id, mapping(call["function"]), table, native, cut=cut)
-    else:
-        yield ProviderBlock(name, call)
+    elif kind == "custom":
+        tool = table.canonical(text(inner.get("name")))
+        yield ToolCall(call_id, tool, {"input": text(inner.get("input"))}, native=native)
+    else:  # a kind that is not known yet: the server waits for its result as for any other's
+        tool = table.canonical(text(inner.get("name")) or kind)
+        yield ToolCall(
+            call_id, tool, {k: v for k, v in inner.items() if k != "name"}, native=native
+        )
 
 
 def _function(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from clawhive_core import LlmResponse, StreamEvent, WireTable, model_failure
-from clawhive_openai.chat_response import detail_text, part_text, read_chat
+from clawhive_openai.chat_response import KEPT, detail_text, part_text, read_chat
 from clawhive_openai.failures import body_failure
 from clawhive_openai.settings import Server
 from clawhive_openai.values import Json, listed, mapping, text
@@ -29,6 +29,7 @@ class ChatStream:
         self._in_parts = False
         self._calls = _Calls()
         self._reason: str | None = None
+        self._counted = False
 
     def feed(self, chunk: Json) -> Iterator[StreamEvent]:
         """Yield the pieces of text and thinking that a chunk brings.
@@ -36,14 +37,17 @@ class ChatStream:
         Raises:
             ModelError: The chunk is an error.
         """
-        if chunk.get("error"):
-            raise body_failure(chunk["error"])
+        if chunk.get("error") or chunk.get("object") == "error":
+            raise body_failure(chunk.get("error") or chunk)
         for key in ("id", "model"):
             self._head[key] = self._head.get(key) or chunk.get(key)
         usage = chunk.get("usage") or mapping(chunk.get("x_groq")).get("usage")
         if usage:
             self._head["usage"] = usage
-        for choice in map(mapping, listed(chunk.get("choices"))):
+        choices = [mapping(each) for each in listed(chunk.get("choices"))]
+        # A frame that counts the tokens and says no more ends what gives no reason to stop.
+        self._counted = bool(usage) and not any(map(_says, choices))
+        for choice in choices:
             if not choice.get("index"):
                 if choice.get("error"):
                     raise body_failure(choice["error"])
@@ -56,7 +60,8 @@ class ChatStream:
         Raises:
             ModelError: `invalid_response`: the stream ended before the answer did.
         """
-        if self._reason is None:
+        said = self._message or self._content or self._calls.found
+        if self._reason is None and not (self._counted and said):
             raise model_failure("invalid_response", "the stream ended before the answer did")
         message = {**self._message, "content": self._whole(), "tool_calls": self._calls.found}
         choice = {"message": message, "finish_reason": self._reason}
@@ -82,6 +87,15 @@ class ChatStream:
         sound = mapping(delta.get("audio"))
         if sound:
             _merge(self._message.setdefault("audio", {}), sound, _JOINED)
+        for key in KEPT:
+            self._keep(key, delta.get(key))
+
+    def _keep(self, key: str, value: Any) -> None:
+        known = self._message.get(key)
+        if isinstance(known, list) and isinstance(value, list):
+            self._message[key] = [*known, *value]
+        elif value:
+            self._message[key] = value
 
     def _think(self, delta: Json) -> Iterator[StreamEvent]:
         said = ""
@@ -100,7 +114,10 @@ class ChatStream:
         details: list[dict[str, Any]] = self._message.setdefault("reasoning_details", [])
         key = (detail.get("index"), detail.get("type"))
         for known in details:
-            if key[0] is not None and (known.get("index"), known.get("type")) == key:
+            same = key[0] is not None and (known.get("index"), known.get("type")) == key
+            if same and (known.get("id") or detail.get("id")) == (
+                detail.get("id") or known.get("id")
+            ):
                 _merge(known, detail, _JOINED)
                 return
         details.append({**detail})
@@ -123,7 +140,8 @@ class ChatStream:
         if kind == last.get("type") == "text":
             _join(last, "text", text(part.get("text")))
         elif kind == last.get("type") == "thinking" and isinstance(last.get("thinking"), list):
-            last["thinking"] = [{"type": "text", "text": part_text(last) + part_text(part)}]
+            last["thinking"] = _longer(last["thinking"], part.get("thinking"))
+            last.update({k: v for k, v in part.items() if k != "thinking" and v is not None})
         else:
             self._content.append(part)
 
@@ -145,7 +163,8 @@ class _Calls:
             self.found.append(call)
         self._at[index] = call
         kept = {k: v for k, v in piece.items() if k not in {"index", "function", "custom"}}
-        call.update({key: value for key, value in kept.items() if value is not None})
+        # Some servers repeat the fields of the first piece as empty texts.
+        call.update({key: value for key, value in kept.items() if not _says_nothing(value)})
         for kind in ("function", "custom"):
             if piece.get(kind):
                 _merge(call.setdefault(kind, {}), mapping(piece[kind]))
@@ -155,6 +174,27 @@ class _Calls:
         if same:
             return same[0]
         return self.found[-1] if self.found and not piece.get("id") else None
+
+
+def _says(choice: Json) -> bool:
+    delta = mapping(choice.get("delta") or choice.get("message"))
+    return any(value for key, value in delta.items() if key != "role")
+
+
+def _says_nothing(value: Any) -> bool:
+    return value is None or value == ""
+
+
+def _longer(known: Any, new: Any) -> list[Any]:
+    """Return the thoughts of a part and of the next: texts that follow each other are one."""
+    found: list[Any] = [{**mapping(each)} for each in listed(known)]
+    more = [{"type": "text", "text": new}] if isinstance(new, str) else listed(new)
+    for each in map(mapping, more):
+        if found and each.get("type") == found[-1].get("type") == "text":
+            _join(found[-1], "text", text(each.get("text")))
+        else:
+            found.append({**each})
+    return found
 
 
 def _begins_another(call: Json, piece: Json) -> bool:

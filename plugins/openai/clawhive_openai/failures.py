@@ -35,10 +35,30 @@ _CODES = {
     "server_error": "provider_error",
     "internal_error": "provider_error",
     "vector_store_timeout": "timeout",
-    "invalid_prompt": "invalid_request",
+    **dict.fromkeys(
+        (
+            "data_residency_mismatch",
+            "empty_image_file",
+            "failed_to_download_image",
+            "image_file_not_found",
+            "image_file_too_large",
+            "image_parse_error",
+            "image_too_large",
+            "image_too_small",
+            "invalid_base64_image",
+            "invalid_image",
+            "invalid_image_format",
+            "invalid_image_mode",
+            "invalid_image_url",
+            "invalid_prompt",
+            "unsupported_image_media_type",
+        ),
+        "invalid_request",
+    ),
     "invalid_request_error": "invalid_request",
 }
 """Codes and types of errors that say more than the HTTP status."""
+_SILENT = "the server failed without saying why"
 _TRANSPORTS = frozenset({"httpx", "httpx2"})
 """What carries the SDK, whose errors its second major lets through while a stream is read."""
 _DECISIVE = frozenset({"quota_exhausted", "request_too_large", "model_not_found"})
@@ -89,11 +109,20 @@ def translated(key: str) -> Generator[None]:
 def body_failure(body: Any, message: str = "") -> ModelError:
     """Return the error for what a server writes into an answer or a stream that began well."""
     fields = mapping(body)
-    said = text(fields.get("message")) or message or "the server failed without saying why"
-    status = fields.get("code")
-    if isinstance(status, int) and status >= _HTTP_ERROR:
+    said = text(fields.get("message")) or text(body) or message or _SILENT
+    status = _status(fields.get("code") or fields.get("status"))
+    if status is not None:
         return model_failure(_refined(status_code(status), fields, said), said)
     return model_failure(_refined("provider_error", fields, said, trust=True), said)
+
+
+def _status(code: Any) -> int | None:
+    """Return an HTTP status that stands in a body, also as a text."""
+    if isinstance(code, str) and code.isascii() and code.isdecimal():
+        code = int(code[:9])
+    if not isinstance(code, int) or isinstance(code, bool) or code < _HTTP_ERROR:
+        return None
+    return code
 
 
 def _by_status(error: APIStatusError, key: str) -> ModelError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clawhive_core import (
@@ -28,11 +28,12 @@ from clawhive_openai.parameters import (
     unsupported,
     with_options,
 )
+from clawhive_openai.responses_calls import MAX_ID, result_items
 from clawhive_openai.settings import Server
 from clawhive_openai.values import Json, arguments_text, mapping, short_id
 
-MAX_ID = 64
-"""Characters of a call's id that the API takes."""
+_NOT_SENT = frozenset({"created_by"})
+"""What the API says of items and refuses in those that it is sent."""
 ENCRYPTED = "reasoning.encrypted_content"
 
 
@@ -83,12 +84,12 @@ def _choice(request: LlmRequest) -> Any:
 
 def _items(messages: Sequence[LlmMessage], server: Server) -> list[Json]:
     found: list[Json] = []
-    custom = {block.id for block in _calls(messages) if _is_custom(block.native, server.name)}
+    calls = {block.id: _item(block.native, server.name) for block in _calls(messages)}
     for message in messages:
         if message.role == "assistant":
             found += _assistant(message.content, server)
         else:
-            found += _user(message.content, custom)
+            found += _user(message.content, calls)
     return found
 
 
@@ -97,21 +98,15 @@ def _calls(messages: Sequence[LlmMessage]) -> Iterator[ToolCall]:
         yield from (block for block in message.content if isinstance(block, ToolCall))
 
 
-def _is_custom(native: Json | None, name: str) -> bool:
-    item = mapping(mapping((native or {}).get(name)).get("item"))
-    return item.get("type") == "custom_tool_call"
+def _item(native: Json | None, name: str) -> Json:
+    return mapping(mapping((native or {}).get(name)).get("item"))
 
 
-def _user(content: Sequence[ContentBlock], custom: set[str]) -> Iterator[Json]:
+def _user(content: Sequence[ContentBlock], calls: Mapping[str, Json]) -> Iterator[Json]:
     rest: list[TextBlock | MediaBlock] = []
     for block in content:
         if isinstance(block, ToolResult):
-            kind = "custom_tool_call" if block.tool_call_id in custom else "function_call"
-            yield {
-                "type": f"{kind}_output",
-                "call_id": short_id(block.tool_call_id, MAX_ID),
-                "output": block.output,
-            }
+            yield from result_items(block, calls.get(block.tool_call_id, {}))
         elif isinstance(block, TextBlock | MediaBlock):
             rest.append(block)
     if len(rest) == 1 and isinstance(rest[0], TextBlock):
@@ -142,7 +137,7 @@ def _assistant(content: Sequence[ContentBlock], server: Server) -> Iterator[Json
     for block in content:
         if isinstance(block, ProviderBlock):
             if block.provider == server.name:
-                yield block.value
+                yield _sent(block.value)
             continue
         if isinstance(block, ToolResult | MediaBlock):
             continue
@@ -153,10 +148,21 @@ def _assistant(content: Sequence[ContentBlock], server: Server) -> Iterator[Json
             item = {**item, "arguments": arguments_text(block)} if item else item
         if item:
             if not (native.get("part") and item == last):
-                yield item
+                yield _sent(item)
             last = item
         else:
             yield from _foreign(block)
+
+
+def _sent(item: Json) -> Json:
+    """Return an item as the API takes it back: as it came, without who made it."""
+    kept = {key: value for key, value in item.items() if key not in _NOT_SENT}
+    if isinstance(item.get("output"), list):
+        kept["output"] = [
+            {key: value for key, value in mapping(each).items() if key not in _NOT_SENT}
+            for each in item["output"]
+        ]
+    return kept
 
 
 def _foreign(block: TextBlock | ThinkingBlock | ToolCall) -> Iterator[Json]:

@@ -18,6 +18,7 @@ from clawhive_core import (
     model_failure,
 )
 from clawhive_openai.failures import body_failure
+from clawhive_openai.responses_calls import is_ours, read_call
 from clawhive_openai.settings import Server
 from clawhive_openai.usage import read_usage
 from clawhive_openai.values import Json, arguments_of, listed, made_id, mapping, text
@@ -27,7 +28,10 @@ _INCOMPLETE: dict[str, StopReason] = {
     "max_tokens": "max_tokens",
     "content_filter": "content_filter",
 }
-_BLOCKED = frozenset({"invalid_prompt", "content_filter", "content_policy_violation"})
+_BLOCKED = frozenset(
+    {"invalid_prompt", "content_filter", "content_policy_violation", "bio_policy"}
+    | {"misalignment_policy_violation", "image_content_policy_violation"}
+)
 """Codes of a failed answer that mean: the prompt itself was not let through."""
 
 
@@ -62,7 +66,11 @@ def read_item(item: Json, table: WireTable[Json], name: str) -> Sequence[Content
         case "custom_tool_call":
             tool = table.canonical(text(item.get("name")))
             words = {"input": text(item.get("input"))}
-            return [ToolCall(text(item.get("call_id")) or made_id(), tool, words, native=native)]
+            call_id = text(item.get("call_id")) or made_id()
+            native = {name: {"item": {**item, "call_id": call_id}}}
+            return [ToolCall(call_id, tool, words, native=native)]
+        case _ if is_ours(item):
+            return read_call(item, table, name)
         case _:
             return [ProviderBlock(name, item)]
 

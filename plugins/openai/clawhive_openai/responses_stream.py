@@ -73,22 +73,25 @@ class ResponsesStream:
     def _close(self, answer: Json) -> Iterator[StreamEvent]:
         """Take the terminal event, which repeats the items or, at some servers, leaves them out."""
         self._end = answer
-        for index, item in enumerate(listed(answer.get("output"))):
-            if index not in self._items:
-                yield from self._done(index, mapping(item))
+        ids = {item.get("id") for item in self._items.values()} - {None, ""}
+        for index, item in enumerate(map(mapping, listed(answer.get("output")))):
+            if index not in self._items and item.get("id") not in ids:
+                yield from self._done(index, item)
         for index, words in self._said.items():
             self._blocks.setdefault(index, [TextBlock(words)])
         self._open.clear()
         yield from self._calls()
 
     def _done(self, index: int, item: Json) -> Iterator[StreamEvent]:
+        self._open.discard(index)
+        said = self._said.pop(index, "")
+        if index in self._items:  # some servers give each item the same index
+            index = max(self._items) + 1
         self._items[index] = item
         blocks = self._blocks[index] = read_item(item, self._table, self._server.name)
-        self._open.discard(index)
         whole = "".join(block.text for block in blocks if isinstance(block, TextBlock))
-        said = self._said.get(index, "")
-        if whole.startswith(said):  # a server may send no deltas
-            yield from self._say(index, whole[len(said) :])
+        if whole.startswith(said) and whole != said:  # a server may send no deltas
+            yield StreamEvent("text", whole[len(said) :])
         yield from self._calls()
 
     def _say(self, index: int, piece: str) -> Iterator[StreamEvent]:
