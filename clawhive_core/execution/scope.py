@@ -186,7 +186,8 @@ class CallScope:
     @property
     def rules(self) -> Rules:
         """The rules of the run, with the grants of this step."""
-        return self.run.rules.of_step(self.step)
+        rules = self.run.rules
+        return rules.of_step(self.step) if rules.differ_by_step else rules
 
     def sees(self, meta: ToolMeta) -> bool:
         """Whether the caller may know of a tool: its agent's list has it; the core's are known."""

@@ -46,11 +46,18 @@ _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
 
 def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] = ()) -> Decision:
     """Decide one call; only an approval of this very call discharges an ask."""
-    suspended, given = rules.suspended(request.tool), request.input
+    tool, given = request.tool, request.input
+    suspended = rules.suspended(tool)
+    asks_nothing = tool.risk == "safe" and not (tool.requires_confirm or checks)
+    kept = rules.decided if asks_nothing and not suspended else None
+    if kept is not None and (known := kept.get(request.capabilities)) is not None:
+        return known
     found = [
         (text, rules.authority(parse(text), given, suspended)) for text in request.capabilities
     ]
-    if not checks and (free := _free(request.tool, found)) is not None:
+    if asks_nothing and (free := _free(found)) is not None:
+        if kept is not None:
+            kept[request.capabilities] = free
         return free
     authorities = [each for _, each in found]
     floor = asks_by_itself(request.tool, authorities)
@@ -88,9 +95,9 @@ def decide(request: PolicyRequest, rules: Rules, checks: Sequence[CheckResult] =
     )
 
 
-def _free(tool: ToolMeta, found: Sequence[tuple[str, Authority]]) -> Decision | None:
-    """Return the decision of a call that nothing asks about, as of nearly every one, else None."""
-    if tool.risk != "safe" or tool.requires_confirm or not found:
+def _free(found: Sequence[tuple[str, Authority]]) -> Decision | None:
+    """Return the decision of a safe tool's call where nothing is asked or denied, else None."""
+    if not found:
         return None
     reasons: list[str] = []
     granted: list[tuple[str, str]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
 from clawhive_core.model.grants import CapabilityGrant
@@ -16,6 +16,9 @@ from clawhive_core.policy.boundary import attenuate
 from clawhive_core.policy.protected import Protection, as_rules, protection_in
 from clawhive_core.policy.terms import refuse_counting
 from clawhive_core.protocols.check import Verdict
+
+if TYPE_CHECKING:
+    from clawhive_core.policy.decision import Decision
 
 OWN_RULE = "protected:own"
 """Denies ClawHive's own files and git's, whoever grants."""
@@ -76,6 +79,7 @@ class Rules:
         self._gone: tuple[CapabilityGrant, ...] = ()
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
+        self._decided: dict[tuple[str, ...], Decision] = {}
         self._is_constrained = any(map(_is_constrained, (*denies, *asks)))
         self._denies = _by_verb(self.denies)
         self._asks = _by_verb(self.asks)
@@ -85,7 +89,7 @@ class Rules:
         """Let further grants count from now on; those that are known change nothing."""
         known = {grant.grant_id for grant in self.every}
         added = [grant for grant in grants if grant.grant_id not in known]
-        self._of_step, self._known = {}, {}
+        self._of_step, self._known, self._decided = {}, {}, {}
         self._step_grants += tuple([grant for grant in added if grant.scope == "step"])
         new = [grant for grant in added if grant.scope != "step"]
         self.grants += tuple(new)
@@ -104,7 +108,7 @@ class Rules:
         every = self.every
         self._next_end = min([each.expires_at for each in every if each.expires_at], default=None)
         self.is_derived = any(each.parent_grant is not None for each in every)
-        self._known = {}  # once more: a tool's thread may have asked meanwhile
+        self._known, self._decided = {}, {}  # once more: a tool's thread may have asked meanwhile
         for bounds, rules in self._bounded.items():
             rules.extend(attenuate(added, bounds))
 
@@ -126,6 +130,11 @@ class Rules:
     def may_expire(self) -> bool:
         """Whether any of the grants ends at some time."""
         return self._next_end is not None
+
+    @property
+    def differ_by_step(self) -> bool:
+        """Whether any of the grants is one step's own."""
+        return bool(self._step_grants)
 
     def of_step(self, step: str) -> Rules:
         """Return these rules with the grants of one step."""
@@ -233,6 +242,16 @@ class Rules:
                 known.clear()
             found = known[capability.text] = self._weighed(capability, input, ())
         return found
+
+    @property
+    def decided(self) -> dict[tuple[str, ...], Decision] | None:
+        """Where decisions about capabilities are kept until these rules change.
+
+        It is another dict from then on, and None where a call's arguments count too.
+        """
+        if len(self._decided) >= _KNOWN:
+            self._decided.clear()
+        return None if self._is_constrained else self._decided
 
     def _weighed(
         self,

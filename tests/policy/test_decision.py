@@ -346,4 +346,28 @@ def test_no_more_answers_are_kept_than_fit(monkeypatch):
     rules = Rules([grant("fs.read:/w/**")])
     for number in range(10):
         assert rules.authority(parse(f"fs.read:/w/{number}")).verdict == "allow"
+        assert decide(request([f"fs.read:/w/{number}"]), rules).verdict == "allow"
     assert len(rules._known) <= 3
+    assert len(rules.decided) <= 3
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), NEEDS, TOOLS, CHECKS), max_size=12),
+    st.lists(st.sampled_from([*PATTERNS, "fs.read:/w/**?n=1"]), min_size=4, max_size=4),
+    RULE_LISTS,
+)
+def test_rules_that_decided_before_decide_as_new_ones_do_after_every_change(
+    turns, patterns, denies
+):
+    held = [grant(each, "starter", grant_id=f"grant_{n}") for n, each in enumerate(patterns)]
+    rules, left = Rules([], denies), {}
+    for number, needs, tool, checks in turns:
+        asked = request(needs, tool)
+        assert decide(asked, rules, checks) == decide(asked, Rules(left.values(), denies), checks)
+        if number in left:
+            del left[number]
+            rules.revoke([f"grant_{number}"])
+        else:
+            left[number] = held[number]
+            rules.extend([held[number]])
+        assert decide(asked, rules, checks) == decide(asked, Rules(left.values(), denies), checks)
