@@ -69,7 +69,6 @@ class Checkpoints:
         scheme: Scheme | None = None,
     ) -> None:
         self._user_dir = Path(user_dir)
-        self._scheme: Scheme | None = scheme
         self.keys = Keys(self._user_dir, scheme)
         self._key: FileVersion | None = None
         self._path = self._user_dir / "checkpoints" / f"{database_id}.jsonl"
@@ -175,7 +174,7 @@ class Checkpoints:
         version = version_of(self.keys.path)
         if version is None or version != self._key:
             # What is read from now on is at least as new as what was looked at.
-            self.keys, self._key = Keys(self._user_dir, self._scheme), version
+            self.keys, self._key = Keys(self._user_dir, self.keys.scheme), version
 
     def _unsigned(self, seq: int, tip: str, run_id: str | None) -> dict[str, Any]:
         return {

@@ -45,6 +45,8 @@ def read_path(reading: Reading, base: Segments | None = None) -> Segments:
             path, rest = path[:-3], EVERYTHING
         if is_canonical(path) and len(path) < _LONG:
             return (*path[1:].split("/"), *rest)
+    if base is not None and reading.resource.partition("}")[2] == "/**":
+        return reading.check_size((*base, REST))  # all below a variable: what a run begins with
     lead, rest = _split_lead(reading, base is not None)
     items = [item for item in rest.split("/") if item not in {"", "."}]
     reading.check_wildcards(items, "/", lead)

@@ -26,6 +26,9 @@ _FILES: Final = frozenset(
 )
 """The verbs of nearly every call: shown without looking their kind up."""
 _NO_VARIABLES: Final[Mapping[str, str]] = {}
+_KNOWN: Final = 8192
+_known: Final[dict[str, Capability]] = {}
+"""Capabilities by their canonical text; no variable stands in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +87,21 @@ def parse(text: str, variables: Mapping[str, str] | None = None) -> Capability:
             place=shown(repr(text)),
             fix='Write it in quotes, such as "fs.read:/srv/reports/**".',
         )
+    if (known := _known.get(text)) is not None:
+        return known
     if "${" in text:
         name = text.partition("${")[2].partition("}")[0]
         value = (variables or _NO_VARIABLES).get(name)
     else:
         name = value = None
-    if len(text) <= _CACHED_LENGTH:
-        return _parse_cached(text, name, value)
-    return _parse(text, name, value)
+    if len(text) > _CACHED_LENGTH:
+        return _parse(text, name, value)
+    found = _parse_cached(text, name, value)
+    if len(_known) >= _KNOWN:
+        _known.clear()
+    # Its canonical text has no variable; it is what is read again, of a grant for one.
+    _known[found.text] = found
+    return found
 
 
 def normalise(text: str, variables: Mapping[str, str] | None = None) -> str:
@@ -299,7 +309,7 @@ def _parse(text: str, name: str | None, value: str | None) -> Capability:
     return Capability(found.verb, found.parts, read_constraints(reading, after))
 
 
-_parse_cached = lru_cache(maxsize=8192)(_parse)
+_parse_cached = lru_cache(maxsize=1024)(_parse)
 
 
 def _read(reading: Reading, base: Segments | None) -> Capability:

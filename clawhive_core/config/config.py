@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -24,7 +25,7 @@ from clawhive_core.config.settings import (
     suggest,
 )
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.patterns import pattern
 
 REDACTED = "[redacted]"
@@ -46,7 +47,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Remembering):
     """Every setting as it counts, after all layers and the trust of the project's file."""
 
     root: FilePath
@@ -121,10 +122,17 @@ class Config:
 
     def names(self, table: str) -> tuple[str, ...]:
         """Return the names that layers give below a table of named tables, such as `agents`."""
-        head = split(table)
-        at = len(head)
-        below = (path for path in self.values if len(path) > at and path[:at] == head)
-        return tuple(dict.fromkeys(path[at] for path in below))
+        if (known := self._names.get(table)) is None:
+            head = split(table)
+            at = len(head)
+            below = (path for path in self.values if len(path) > at and path[:at] == head)
+            known = self._names[table] = tuple(dict.fromkeys(path[at] for path in below))
+        return known
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        """What `names` said of a table: the values of a configuration do not change."""
+        return {}
 
     def shown(self) -> Iterator[tuple[str, Any, str]]:
         """Yield key, value and origin of everything, sorted by key; secrets are `[redacted]`."""

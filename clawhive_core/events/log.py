@@ -47,6 +47,11 @@ def _second(seconds: str) -> str:
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+@lru_cache(maxsize=64)
+def _listed(kinds: tuple[str, ...]) -> str:
+    return json.dumps(kinds)
+
+
 class EventLog:
     """Appends events and reads them back; use `EventLog.open`.
 
@@ -252,7 +257,7 @@ class EventLog:
         if run_id is not None:
             of_run = _OF_RUN.format("" if kinds is None else _OF_KINDS)
             page = f"{SELECT} WHERE seq IN ({of_run}) ORDER BY seq"
-        given = {"run": run_id, "kinds": None if kinds is None else json.dumps(kinds)}
+        given = {"run": run_id, "kinds": None if kinds is None else _listed(tuple(kinds))}
         left = limit if limit is not None else -1
         while left:
             size = _PAGE if left < 0 else min(_PAGE, left)

@@ -30,7 +30,7 @@ class Revocations:
     def __init__(self, log: EventLog, user_dir: Path) -> None:
         self._log = log
         self._user_dir = user_dir
-        self._file = os.fspath(user_dir / FILE)
+        self._file = os.path.join(user_dir, FILE)  # noqa: PTH118 - for each run
         self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
         self._epochs: WeakKeyDictionary[Rules, _Epoch] = WeakKeyDictionary()
 

@@ -44,6 +44,8 @@ real_paths = st.lists(names | tricky, max_size=4).map(lambda items: "/" + "/".jo
         ("fs.write:${workspace}", "fs.write:/srv/project"),
         ("fs.write:${workspace}/reports/**", "fs.write:/srv/project/reports/**"),
         ("fs.delete:${home}/*", "fs.delete:/home/u/*"),
+        ("fs.read:${home}/**", "fs.read:/home/u/**"),
+        ("fs.read:${home}/a}/**", "fs.read:/home/u/a}/**"),
         ("sandbox.read:**", "sandbox.read:**"),
         ("sandbox.read:.", "sandbox.read:."),
         ("sandbox.write:./out//a.txt", "sandbox.write:out/a.txt"),

@@ -17,6 +17,11 @@ _LIST = (
     " ended_at FROM runs ORDER BY started_seq DESC LIMIT ?"
 )
 
+_RUN = (
+    "SELECT *, EXISTS (SELECT 1 FROM runs AS below WHERE below.parent_run_id = runs.run_id)"
+    " AS has_children FROM runs WHERE run_id = ?"
+)
+
 _SHOWN = (
     "approval.requested",
     "invocation.start",
@@ -60,7 +65,7 @@ def find_run(log: EventLog, text: str) -> str:
 
 def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
     """Return a run as the JSON object of `run/1`."""
-    row = log.read("SELECT * FROM runs WHERE run_id = ?", (run_id,))[0]
+    row = log.read(_RUN, (run_id,))[0]
     fold = _Fold(log)
     for stored in log.events(run_id=run_id, kinds=_SHOWN):
         fold.take(stored)
@@ -81,7 +86,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "ended_at": row["ended_at"],
         "output": output,
         **({"output_pruned": True} if is_pruned else {}),
-        "children": tree_below(log, run_id),
+        "children": tree_below(log, run_id) if row["has_children"] else [],
         "artifacts_dir": row["artifacts"],
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),
