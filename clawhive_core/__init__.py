@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         constrained_response,
     )
     from clawhive_core.model.events import Event, StoredEvent
-    from clawhive_core.model.failures import model_failure, retry_after, status_code
+    from clawhive_core.model.failures import model_failure, retry_after, status_code, without_key
     from clawhive_core.model.messages import (
         ContentBlock,
         LlmMessage,
@@ -73,7 +73,7 @@ _HOMES = {
     "hive.hive": ("Hive",),
     "model.constrained": ("choice_schema", "constrained_request", "constrained_response"),
     "model.events": ("Event", "StoredEvent"),
-    "model.failures": ("model_failure", "retry_after", "status_code"),
+    "model.failures": ("model_failure", "retry_after", "status_code", "without_key"),
     "model.messages": (
         "ContentBlock",
         "LlmMessage",
@@ -198,6 +198,7 @@ __all__ = [
     "status_code",
     "tool",
     "wire_name",
+    "without_key",
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from clawhive_core.diagnostics.finding import SEVERITIES, Finding, count, sorted_findings
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import UsageError
+from clawhive_core.model.texts import well_formed
 
 Output = Callable[[Sequence[Finding]], str]
 """Turns findings, sorted, into a text without final newline."""
@@ -105,7 +106,7 @@ def as_json(findings: Sequence[Finding]) -> str:
     }
     text = json.dumps(document, indent=2, ensure_ascii=False)
     # A file name that is not UTF-8 holds lone surrogates: as JSON escapes they can be written.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return well_formed(text)
 
 
 def _as_sarif(findings: Sequence[Finding]) -> str:

@@ -10,6 +10,7 @@ from clawhive_core.errors import InvalidInput, NeedHumanApproval
 from clawhive_core.execution.plain import plainly
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.refusal import Refusal
+from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
 
 MAX_TEXT = 1024 * 1024
@@ -49,7 +50,7 @@ def finish(
         except InvalidInput as error:
             where = f" at {error.place}" if error.place else ""
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
-    text = result.output
+    text = well_formed(result.output)
     if meta.output_schema is not None and not result.is_error:
         value = text if structured is None else structured
         problems = validators.problems(f"{meta.contract_hash}:output", meta.output_schema, value)

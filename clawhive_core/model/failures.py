@@ -37,6 +37,18 @@ _FIXES = {
 }
 
 
+_SHORTEST_KEY = 8
+
+
+def without_key(message: str, key: str) -> str:
+    """Return what a provider says without the key, which some of them repeat.
+
+    A key of fewer than eight characters is no secret but a word such as `none`, which servers that
+    need no key take; it stays.
+    """
+    return message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message
+
+
 def status_code(status: int) -> str:
     """Return the code of an HTTP status of a model's API; unknown ones are by their hundred."""
     known = _BY_STATUS.get(status)

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from clawhive_core import ModelError, model_failure, retry_after, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code, without_key
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError
@@ -48,7 +48,7 @@ def as_model_errors(secret: str) -> Generator[None]:
         failure = _failure(error)
         if failure is None:
             raise
-        failure.message = failure.message.replace(secret, "[key]")
+        failure.message = without_key(failure.message, secret)
         failure.args = (failure.message,)
         # The SDK's error holds the request and its headers.
         raise failure from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from clawhive_core import ModelError, model_failure, retry_after, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code, without_key
 
 _MAX_MESSAGE = 600
 _TOO_LONG = "exceeds the maximum number of tokens"
@@ -98,5 +98,5 @@ def _code(error: Exception) -> str:
 
 
 def _clean(message: str, key: str) -> str:
-    text = message.replace(key, "***") if key else message
+    text = without_key(message, key)
     return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}…"

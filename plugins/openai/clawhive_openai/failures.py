@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from clawhive_core import ModelError, model_failure, retry_after, status_code
+from clawhive_core import ModelError, model_failure, retry_after, status_code, without_key
 from clawhive_openai.values import mapping, text
 
 if TYPE_CHECKING:
@@ -155,4 +155,4 @@ def _cleaned(error: ModelError, key: str) -> ModelError:
 
 def _clean(message: str, key: str) -> str:
     """Return a message without the key, which some servers repeat, and not longer than a page."""
-    return (message.replace(key, "[key]") if key else message)[:_MAX_MESSAGE]
+    return without_key(message, key)[:_MAX_MESSAGE]
