@@ -11,7 +11,15 @@ import click
 
 from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.live_text import LiveText
-from clawhive_core.cli.output import next_line, note, print_error, print_json, short
+from clawhive_core.cli.output import (
+    hand_over,
+    is_terminal,
+    next_line,
+    note,
+    print_error,
+    print_json,
+    short,
+)
 from clawhive_core.cli.progress import ProgressLine, progress_line
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError
@@ -77,7 +85,7 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=options["as_json"])
-    live = LiveText(line) if sys.stdout.isatty() and not options["as_json"] else None
+    live = LiveText(line) if is_terminal(sys.stdout) and not options["as_json"] else None
 
     def announce(request: RunRequest) -> None:
         _announce(request, settings, as_json=options["as_json"])
@@ -164,13 +172,11 @@ def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None
 
 def print_run(run: Mapping[str, Any], *, printed: bool = False) -> None:
     """Print what came of a run: its output, files, refusals and error, and what to do next."""
-    import json
-
     output = None if printed else run["output"]
     if isinstance(output, str):
-        click.echo(output, nl=bool(output) and not output.endswith("\n"))
+        hand_over(output if output.endswith("\n") or not output else f"{output}\n")
     elif output is not None:
-        click.echo(json.dumps(output, ensure_ascii=False, indent=2))
+        print_json(output)
     _print_refusals(run)
     for artifact in run["artifacts"]:
         note(f"  {artifact['path']}  {artifact['bytes']} bytes")
