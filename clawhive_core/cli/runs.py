@@ -13,6 +13,7 @@ from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.model.approvals import Approval
     from clawhive_core.runs.replays.replay import ReplayReport
 
 
@@ -91,7 +92,7 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     tool says that this does no harm. A tool that was parked for a call of its own begins again.
     """
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import EXIT_CODES, print_run, relay
+    from clawhive_core.cli.run import EXIT_CODES, print_run, relay, waiting
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
@@ -102,18 +103,19 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     )
     settings.log().close()
 
-    async def go_on() -> dict[str, Any]:
+    async def go_on() -> tuple[dict[str, Any], Sequence[Approval]]:
         async with settings.hive() as hive:
             line.begin()
             attend(options, hive)
-            return await hive.resume(run, options)
+            value = await hive.resume(run, options)
+            return value, waiting(hive, value)
 
     with line:
-        value = run_async(go_on())
+        value, waits = run_async(go_on())
     if as_json:
         print_json(value)
     else:
-        print_run(value)
+        print_run(value, waits)
     return EXIT_CODES.get(value["status"], 1)
 
 
@@ -168,7 +170,8 @@ def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: A
     under today's rules and executes nothing.
     """
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import relay
+    from clawhive_core.cli.run import print_failure, relay
+    from clawhive_core.runs.record.lineage import end_of
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
@@ -181,17 +184,21 @@ def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: A
     )
     settings.log().close()
 
-    async def repeat() -> ReplayReport:
+    async def repeat() -> tuple[ReplayReport, Mapping[str, Any] | None]:
         async with settings.hive() as hive:
             attend(options, hive)
-            return await hive.replay(run, mode, options)
+            report = await hive.replay(run, mode, options)
+            end = end_of(hive.log, report.new_run_id) if report.new_run_id else None
+            return report, None if end is None else end.event.body["error"]
 
     with line:
-        report = run_async(repeat())
+        report, error = run_async(repeat())
     if as_json:
         print_json(report.to_dict())
     else:
         _print_replay(report)
+        if error is not None:
+            print_failure(error)
     return 0 if report.ok else 1
 
 
@@ -309,7 +316,10 @@ def _print_step(number: int, step: Mapping[str, Any]) -> None:
     label = f" ({step['label']})" if step["label"] else ""
     facts = " ".join(str(each) for each in (step["provider_id"], step["capability_level"]) if each)
     say(f"{number:3}. {step['status']:10} {step['name']}{label}  {facts}")
-    for invocation in step["invocations"]:
+    several = len(step["invocations"]) > 1
+    for attempt, invocation in enumerate(step["invocations"], 1):
+        if several:
+            say(f"     attempt {attempt}: {invocation['status']}")
         if invocation["requested_capabilities"]:
             needs = ", ".join(invocation["requested_capabilities"])
             say(f"     needs   {needs} -> {invocation['decision']}")
