@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any, get_args
 
+from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import ApproveMode, Ask, Signal, unheard
 from clawhive_core.model.late import dataclass
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a run is started with, beside its task."""
+    """What a run is started with, beside its task.
+
+    Raises:
+        UsageError: A value is none of those that its option takes.
+    """
 
     model: str | None = None
     grants: Sequence[str] = ()
@@ -23,7 +28,7 @@ class RunOptions:
     session: str | None = None
     planner: str | None = None
     """What decides on the steps of a prompt: `react`, `llm` or a plugin's."""
-    out: Path | None = None
+    out: str | PathLike[str] | None = None
     """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
     max_tool_rounds: int | None = None
     command: str = "clawhive run"
@@ -45,3 +50,53 @@ class RunOptions:
     or for a session of an agent. Destinations that occur in it are not asked about."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be taken for something else: options come from callers' own code."""
+        for name, (fits, wanted) in _KINDS.items():
+            value: Any = getattr(self, name)
+            if not fits(value):
+                raise UsageError(
+                    f"`{name}` cannot be {_shown(value)}", place=name, fix=f"give {wanted}"
+                )
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    known = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return known and all(isinstance(each, str) for each in value)  # pyright: ignore[reportUnknownVariableType] - of anything
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) is int and value > 0)
+
+
+def _is_mode(value: Any) -> bool:
+    return isinstance(value, str) and value in get_args(ApproveMode)
+
+
+_TEXT = (_is_text, "a text, or leave it out")
+_TEXTS = (_are_texts, 'a list of texts, such as ["..."]')
+_CALLS = (callable, "a function of one argument")
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("model", "session", "planner", "agent"), _TEXT),
+    **dict.fromkeys(("command", "title"), (lambda value: isinstance(value, str), "a text")),
+    **dict.fromkeys(("grants", "skills"), _TEXTS),
+    **dict.fromkeys(("on_start", "on_signal"), _CALLS),
+    "words": (lambda value: value is None or _are_texts(value), _TEXTS[1]),
+    "ask": (lambda value: value is None or callable(value), "an async function, or leave it out"),
+    "out": (lambda value: value is None or isinstance(value, str | PathLike), "a folder's path"),
+    "max_tool_rounds": (_is_count, "a whole number above 0, or leave it out"),
+    "approve": (_is_mode, "`ask`, `park` or `deny`"),
+}
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
+
+
+_LONGEST = 80

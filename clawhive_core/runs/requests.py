@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
+from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
@@ -77,6 +77,7 @@ class RequestMaker:
         """
         from clawhive_core.runs.sub_agents.delegation import startable, started_by_words
 
+        _require(text, str, "prompt", "give the words as a text")
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
         if again is None:
@@ -141,11 +142,13 @@ class RequestMaker:
 
         Raises:
             UnknownTaskType: No loaded skill has it.
-            UsageError: `skill_disabled`, where a skill that is switched off has it.
+            UsageError: `skill_disabled`, where a skill that is switched off has it; the name is no
+                text, or the input no object.
             InvalidInput: The input fails the type's schema.
         """
         from clawhive_core.runs.sub_agents.delegation import startable, started_by_type
 
+        _require(given, Mapping, "input", "give the task's arguments by name")
         principal = agent_of(self.config, options.agent)
         known = Agent.read(self.config, principal).skills
         skills = [each for each in self.skills if known is None or each.id in known]
@@ -398,3 +401,10 @@ class RequestMaker:
             "run": artifacts,
             "home": self.env.get("HOME") or str(Path.home()),
         }
+
+
+def _require(value: Any, kind: type, place: str, fix: str) -> None:
+    """Refuse a caller's value of another kind."""
+    if not isinstance(value, kind):
+        name = type(value).__name__
+        raise UsageError(f"the {place} cannot be of type `{name}`", place=place, fix=fix)

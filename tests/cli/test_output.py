@@ -164,3 +164,14 @@ def test_a_closed_stderr_and_stdin_take_nothing_from_a_run(clawhive):
     done = process(clawhive, *words, preexec_fn=close, stdout=subprocess.PIPE)
     assert done.returncode == 0
     assert done.stdout
+
+
+def test_a_replay_whose_model_fails_says_why(clawhive):
+    script = clawhive.root / "s.json"
+    script.write_text('["fine"]', "utf-8")
+    clawhive("run", "go", "--model", "scripted:s.json")
+    script.write_text("[]", "utf-8")
+    done = clawhive("runs", "replay", "last", "--mode", "model")
+    assert done.code == 1
+    assert "differs: recorded succeeded" in done.out
+    assert "error[script_exhausted]: " in done.err
