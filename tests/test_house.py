@@ -285,3 +285,19 @@ def test_every_tool_is_configured_in_one_file(name):
         for each in ("ruff.toml", "pyrightconfig.json", ".importlinter", "pytest.ini", "tox.ini")
         if ROOT.joinpath(each).exists()
     ]
+
+
+def test_one_module_of_the_command_line_writes_to_the_terminal():
+    """`cli.output` shows what would steer the terminal as its code; nobody can forget it."""
+    room = ROOT / "clawhive_core" / "cli"
+    writing = (
+        r"(click\.(echo|secho|echo_via_pager|prompt|confirm|pause)|print|sys\.std(out|err)\.write)"
+    )
+    guilty = [
+        place(path, node)
+        for path, tree in TREES.items()
+        if path.is_relative_to(room) and path != room / "output.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and re.fullmatch(writing, ast.unparse(node.func))
+    ]
+    assert guilty == []

@@ -13,7 +13,7 @@ import click
 
 from clawhive_core.cli.collector import collect_seldom
 from clawhive_core.cli.lazy import Lazy, LazyGroup
-from clawhive_core.cli.output import print_error, wants_json
+from clawhive_core.cli.output import discard, output_error, print_error, put, wants_json
 from clawhive_core.cli.settings import Settings, left_behind
 from clawhive_core.cli.shared import shared_options
 from clawhive_core.errors import ClawHiveError
@@ -74,9 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     3 waiting for approval; 130 interrupted.
     """
     given = _given(arguments)
+    _fill_gaps()
     as_json = wants_json(given)
     debug = "--debug" in given
     try:
+        _require_output()
         code = cli.main(given, prog_name="clawhive", standalone_mode=False)
         sys.stdout.flush()
     except ClawHiveError as error:
@@ -93,12 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print_error(ClawHiveError("it was interrupted", code="cancelled"), as_json=as_json)
         code = 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        discard(1)
         code = 0
     except Exception as error:  # the last boundary: a person gets a sentence, not a traceback
-        if debug:
+        unwritten = _unwritten(error)
+        if debug and unwritten is None:
             raise
-        print_error(_unexpected(error), as_json=as_json)
+        print_error(unwritten or _unexpected(error), as_json=as_json)
         code = 1
     status = code if isinstance(code, int) else 0
     if left_behind and arguments is None:  # the process is ours to end only as the command itself
@@ -117,11 +120,44 @@ def _given(arguments: Sequence[str] | None) -> list[str]:
     return ["--no-plugins=*" if word == "--no-plugins" else word for word in arguments]
 
 
+def _fill_gaps() -> None:
+    """Stand in for a stdin or stderr that is closed: no file may get its number."""
+    for name, mode in (("stdin", "r"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - it stays open
+
+
+def _require_output() -> None:
+    """Refuse to begin what nobody could be shown.
+
+    Raises:
+        ClawHiveError: `output_failed`: stdout is closed.
+    """
+    if sys.stdout is None:
+        raise output_error("it is closed")
+
+
+def _unwritten(error: Exception) -> ClawHiveError | None:
+    """Return the error of a stdout that did not take what click wrote itself, such as help."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    module = None if at is None else at.tb_frame.f_globals.get("__name__")
+    if not isinstance(error, OSError) or module not in {"click.utils", __name__}:
+        return None
+    discard(1)
+    return output_error(error.strerror or str(error))
+
+
 def _usage(error: click.ClickException, *, as_json: bool) -> int:
     if as_json:
         print_error(ClawHiveError(error.format_message(), code="usage"), as_json=True)
     else:
-        error.show()
+        from io import StringIO
+
+        shown = StringIO()
+        error.show(shown)
+        put(shown.getvalue(), err=True)
     return 2 if isinstance(error, click.UsageError) else error.exit_code
 
 

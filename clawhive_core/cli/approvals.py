@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.editing import edited_by_hand, read_arguments, read_file
-from clawhive_core.cli.output import note, print_json, short, table, visible
+from clawhive_core.cli.output import is_terminal, note, print_json, say, short, table, visible
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
@@ -63,7 +63,7 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         )
         for each in found
     ]
-    click.echo(table(rows, ("APPROVAL", "STATE", "TOOL", "ASKED", "INPUT")))
+    say(*table(rows, ("APPROVAL", "STATE", "TOOL", "ASKED", "INPUT")))
 
 
 @command.command(epilog="Example: clawhive approvals show last")
@@ -81,24 +81,24 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     if as_json:
         _print_json([found])
         return
-    click.echo(f"approval {found.approval_id}  {found.state}")
-    click.echo(describe(found, given))
+    say(f"approval {found.approval_id}  {found.state}")
+    say(*describe(found, given))
     if found.edited:
         from clawhive_core.model.edits import edits
 
-        click.echo(f"edited   {visible(edits(asked, given))}")
+        say(f"edited   {visible(edits(asked, given))}")
     if len(equal) > 1:
         names = ", ".join(short(each.approval_id) for each in equal)
-        click.echo(f"equal    {len(equal)} equal calls wait ({names}): --all answers them")
+        say(f"equal    {len(equal)} equal calls wait ({names}): --all answers them")
     if diff := _changed(settings, found, tool):
-        click.echo("changed  the tool is no longer what it was:")
-        click.echo("\n".join(map(visible, diff.splitlines())))
-    click.echo(f"asked    {found.created_at}   expires  {found.expires_at}")
+        say("changed  the tool is no longer what it was:")
+        say(*map(visible, diff.splitlines()))
+    say(f"asked    {found.created_at}   expires  {found.expires_at}")
     if found.state == "pending":
-        click.echo("\n".join(_wider(found)))
+        say(*_wider(found))
     if found.resolved_by is not None:
         reason = f": {found.reason}" if found.reason else ""
-        click.echo(f"answered by {found.resolved_by}{reason}")
+        say(f"answered by {found.resolved_by}{reason}")
     _print_grants(found)
 
 
@@ -218,7 +218,7 @@ def _print_answers(done: Sequence[Approval], options: Mapping[str, Any]) -> None
         _print_json(done)
         return
     first = done[0]
-    click.echo(f"{first.state}: {len(done)} x {first.tool} {visible(first.preview[:60])}")
+    say(f"{first.state}: {len(done)} x {first.tool} {visible(first.preview[:60])}")
 
 
 @contextmanager
@@ -246,7 +246,7 @@ def _approve_edited(
         raise UsageError("both edit the call", place="--edit, --edit-json", fix="give one of them")
     if options["edit_json"] is not None:
         given = read_arguments(read_file(options["edit_json"]), options["edit_json"])
-    elif options["as_json"] or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    elif options["as_json"] or not is_terminal(sys.stdin, sys.stderr):
         raise UsageError(
             "no editor can be opened here", place="--edit", fix="give them: --edit-json FILE"
         )
@@ -270,9 +270,9 @@ def _print_answer(settings: Settings, found: Approval, *, as_json: bool) -> None
     if as_json:
         _print_json([found])
         return
-    click.echo(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
+    say(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
     if found.edited:
-        click.echo("\n".join(map(visible, found.diff.splitlines())))
+        say(*map(visible, found.diff.splitlines()))
     _print_grants(found)
     for each in found.grants:
         note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
@@ -293,7 +293,7 @@ def _print_grants(approval: Approval) -> None:
         until = each["expires_at"]
         end = f", until {until[:19].replace('T', ' ')} UTC" if until else ""
         extent = str(approval.scope)
-        click.echo(f"granted: {each['capability']} to {each['subject']}, {extent}{end}")
+        say(f"granted: {each['capability']} to {each['subject']}, {extent}{end}")
 
 
 def _wider(approval: Approval) -> list[str]:
@@ -311,7 +311,9 @@ def granted_lines(rights: Sequence[str], scope: str) -> list[str]:
     return [f"gives, {_UNTIL[scope]}:", *map(visible, lines)]
 
 
-def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None = None) -> str:
+def describe(
+    approval: Approval, given: Mapping[str, Any], edited: Edited | None = None
+) -> Sequence[str]:
     """Return what a person must know to answer, as lines for a terminal."""
     now, arguments = (approval, given) if edited is None else (edited, edited.input)
     lines = [
@@ -324,7 +326,7 @@ def describe(approval: Approval, given: Mapping[str, Any], edited: Edited | None
         lines += ["", *now.diff.splitlines()]
     else:
         lines += [line for name, value in arguments.items() for line in _argument(name, value)]
-    return "\n".join(map(visible, lines))
+    return [*map(visible, lines)]
 
 
 def _origin(destination: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import click
 from clawhive_core.cli.approvals import describe, granted_lines
 from clawhive_core.cli.editing import edited_by_hand
 from clawhive_core.cli.grants import suspended_lines, suspended_rights
+from clawhive_core.cli.output import is_terminal, put, say
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.model.late import dataclass
 
@@ -56,7 +57,7 @@ def asking(mode: str | None, line: ProgressLine, *, as_json: bool) -> dict[str, 
         UsageError: `ask` where there is no terminal, or inside a run.
     """
     inside = bool(os.environ.get("CLAWHIVE_RUN"))
-    terminal = sys.stdin.isatty() and sys.stderr.isatty() and not inside
+    terminal = is_terminal(sys.stdin, sys.stderr) and not inside
     if mode == "ask" and not terminal:
         raise UsageError(
             "nobody can be asked here: no run decides about itself"
@@ -109,7 +110,7 @@ class _Question:
     """What waits for exactly this call, this one included, as it was shown."""
 
     async def ask(self) -> None:
-        click.echo("\nApprove?", err=True)
+        say("", "Approve?", err=True)
         self._show()
         unsafe = self.approval.risk == "unsafe"
         while True:
@@ -145,11 +146,11 @@ class _Question:
     def _show(self) -> None:
         self.equal = self.hive.approvals.equals(self.approval)
         if len(self.equal) > 1:
-            click.echo(f"{len(self.equal)} equal calls: `n` denies each", err=True)
+            say(f"{len(self.equal)} equal calls: `n` denies each", err=True)
         given = self.hive.approvals.input_of(self.approval)
-        click.echo(describe(self.approval, given, self.edited), err=True)
+        say(*describe(self.approval, given, self.edited), err=True)
         for line in self._suspended():
-            click.echo(line, err=True)
+            say(line, err=True)
 
     def _suspended(self) -> list[str]:
         """Return which rights do not count for this call, as its tool changed, and how it did."""
@@ -164,18 +165,18 @@ class _Question:
         try:
             self.edited = await edited_by_hand(self.hive, self.approval, self.edited)
         except UsageError as error:
-            click.echo(f"{error.message}; {error.fix}", err=True)
+            say(f"{error.message}; {error.fix}", err=True)
             return
         except RunError as error:
-            click.echo(error.message, err=True)  # somebody answered elsewhere
+            say(error.message, err=True)  # somebody answered elsewhere
             return
-        click.echo("\nApprove, as edited?" if self.edited else "\nApprove, as asked?", err=True)
+        say("", "Approve, as edited?" if self.edited else "Approve, as asked?", err=True)
         self._show()
 
     async def _widen(self, scope: ApprovalScope) -> bool:
         """Show the rights that a wider scope gives, let the person take less of them."""
         rights = (self.edited or self.approval).capabilities
-        click.echo("\n".join(granted_lines(rights, scope)), err=True)
+        say(*granted_lines(rights, scope), err=True)
         line = await _line(_LESS)
         if line is None or line.lower() in {"b", "back"}:
             return False
@@ -184,7 +185,7 @@ class _Question:
             more: AnswerOptions = {"scope": scope, "grants": chosen, "edited": self.edited}
             return await self._resolve("approve", more)
         except UsageError as error:
-            click.echo(f"{error.message}; {error.fix}", err=True)
+            say(f"{error.message}; {error.fix}", err=True)
             return False
 
     async def _resolve(
@@ -203,11 +204,11 @@ class _Question:
         try:
             await anyio.to_thread.run_sync(resolve)
         except RunError as error:
-            click.echo(error.message, err=True)  # somebody answered elsewhere
+            say(error.message, err=True)  # somebody answered elsewhere
         except UsageError:
             raise
         except ClawHiveError as error:
-            click.echo(f"{error.message}; {error.fix}", err=True)
+            say(f"{error.message}; {error.fix}", err=True)
             return False
         return True
 
@@ -233,15 +234,15 @@ async def _line(prompt: str) -> str | None:
     """Return a line that is typed after a prompt, None at the end of input."""
     import anyio
 
-    click.echo(prompt, nl=False, err=True)
+    put(prompt, err=True)
     # A terminal gives whole lines, so that reading one never blocks the run's other work.
     try:
         await anyio.wait_readable(sys.stdin)
     except anyio.get_cancelled_exc_class():
-        click.echo("", err=True)  # somebody answered elsewhere, or the run is cancelled
+        say(err=True)  # somebody answered elsewhere, or the run is cancelled
         raise
     line = sys.stdin.readline()
     if not line:
-        click.echo("", err=True)
+        say(err=True)
         return None
     return line.strip()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import print_json
+from clawhive_core.cli.output import hand_over, print_json, say
 from clawhive_core.cli.settings import Settings, run_async
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def verify(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_dict())
     else:
-        click.echo("\n".join(report.lines()))
+        say(*report.lines())
     return 0 if report.ok else 1
 
 
@@ -139,12 +139,10 @@ def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
         rows = [each.to_dict() for each in found]
         print_json({"schema": "audit-rebuild/1", "rebuilt": not check, "differences": rows})
     for each in () if as_json else found:
-        click.echo(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
+        say(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
     if not as_json:
         done = "differ from the log" if check else "differed and were made anew"
-        click.echo(
-            f"tables that {done}: {len(found)}" if found else "the tables are what the log says"
-        )
+        say(f"tables that {done}: {len(found)}" if found else "the tables are what the log says")
     return 1 if check and found else 0
 
 
@@ -180,11 +178,11 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
     if as_json:
         print_json({"schema": "audit-prune/1", **done.to_dict(), "free_bytes": free})
         return
-    click.echo(f"{done.bodies} bodies, {done.bytes} bytes {'would go' if dry_run else 'pruned'}")
+    say(f"{done.bodies} bodies, {done.bytes} bytes {'would go' if dry_run else 'pruned'}")
     if done.waiting_runs:
-        click.echo(f"runs that have not ended keep theirs: {done.waiting_runs}")
+        say(f"runs that have not ended keep theirs: {done.waiting_runs}")
     if free and not dry_run:
-        click.echo(f"{free} bytes of the file are free for new rows; --vacuum gives them back")
+        say(f"{free} bytes of the file are free for new rows; --vacuum gives them back")
 
 
 @command.command(epilog="Example: clawhive audit export --format otel --run last --output run.json")
@@ -223,7 +221,7 @@ def export(
         content = lines(log, form, EventFilter(**ids, **moments), bodies=bodies)
         if output is None:
             for each in content:
-                click.echo(each)
+                hand_over(f"{each}\n")
         else:
             note(f"{write_file(Path(output), content)} lines in {output}")
     finally:
@@ -275,9 +273,9 @@ def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> N
         facts = {"scheme": keys.scheme, "key": key_id, "public_key": public}
         print_json({"schema": "audit-key/1", **facts, "path": str(keys.path), "retired": old})
         return
-    click.echo(f"{keys.scheme} {key_id} {public or ''}".rstrip())
+    say(f"{keys.scheme} {key_id} {public or ''}".rstrip())
     for each in retired:
-        click.echo(f"until {each.until} {each.key} {each.public}")
+        say(f"until {each.until} {each.key} {each.public}")
 
 
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
@@ -287,9 +285,9 @@ def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from clawhive_core.model.canonical import canonical_text
 
     if jsonl:
-        click.echo(canonical_text({"schema": "event/1", **stored.to_dict()}))
+        hand_over(canonical_text({"schema": "event/1", **stored.to_dict()}) + "\n")
     else:
-        click.echo(line(stored, max(80, get_terminal_size((160, 24)).columns)))
+        say(line(stored, max(80, get_terminal_size((160, 24)).columns)))
 
 
 def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import note, print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UnknownId
 
@@ -32,7 +32,7 @@ def show(settings: Settings, prefix: str | None, *, origin: bool, as_json: bool)
         print_json({**config.to_dict(), "values": values})
         return
     for key, value, where in shown:
-        click.echo(f"{key} = {_toml(value)}" + (f"  # {where}" if origin else ""))
+        say(f"{key} = {_toml(value)}" + (f"  # {where}" if origin else ""))
     for key in config.ignored:
         note(f"ignored: {key}: the project's configuration is not trusted (clawhive trust)")
     for finding in config.findings:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from clawhive_core.cli.output import print_json
+from clawhive_core.cli.output import print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.late import dataclass
@@ -48,9 +48,9 @@ def command(settings: Settings, *, as_json: bool) -> int:
         print_json({"schema": "doctor/1", "ok": not problems, "checks": rows})
     else:
         for check in checks:
-            click.echo(f"{check.state:8} {check.name:18} {check.found}")
+            say(f"{check.state:8} {check.name:18} {check.found}")
             if check.fix:
-                click.echo(f"{'':8} {'':18} -> {check.fix}")
+                say(f"{'':8} {'':18} -> {check.fix}")
     return 1 if problems else 0
 
 

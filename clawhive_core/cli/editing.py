@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from clawhive_core.cli.output import print_error
+from clawhive_core.cli.output import confirm, print_error
 from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _in_editor(text: str) -> str:
 
 
 def _confirm_again() -> None:
-    if not click.confirm("Edit it again?", default=True, err=True):
+    if not confirm("Edit it again?", default=True):
         raise UsageError("nothing was answered", place="--edit", fix="edit it again, or deny it")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clawhive_core.cli.output import print_json
+from clawhive_core.cli.output import print_json, say
 from clawhive_core.errors import UnknownId
 
 
@@ -26,5 +26,5 @@ def command(code: str, *, as_json: bool) -> None:
     if as_json:
         print_json(found.to_dict())
     else:
-        click.echo(f"{found.code}: {found.title}\n\n{found.text}\n\nfix: {found.fix}")
-        click.echo(f"page: {found.page}")
+        say(f"{found.code}: {found.title}", "", *found.text.split("\n"), "", f"fix: {found.fix}")
+        say(f"page: {found.page}")

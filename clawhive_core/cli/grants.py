@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json, short, table, visible
+from clawhive_core.cli.output import note, print_json, say, short, table, visible
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
@@ -66,7 +66,7 @@ def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
         print_json({"schema": "grants/1", "grants": [given]})
         return
     until = given["expires_at"]
-    click.echo(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
+    say(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
     if given["uses"] is not None:
         note(f"for {_uses(given)} calls")
     note(f"until {until[:19].replace('T', ' ')} UTC" if until else "it has no expiry of its own")
@@ -107,7 +107,7 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         )
         for each in grants
     ]
-    click.echo(table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "USES", "EXPIRES")))
+    say(*table(rows, ("GRANT", "CAPABILITY", "MODE", "SUBJECT", "SCOPE", "USES", "EXPIRES")))
     for each in grants:
         if "suspended" in each:
             print_suspended(each)
@@ -134,7 +134,7 @@ def resume(settings: Settings, grant: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"schema": "grants/1", "grants": [given]})
         return
-    click.echo(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
+    say(f"granted: {given['capability']} to {given['subject']}, {_extent(given)}")
     note(f"in place of {short(old.grant_id)}, for its tool as it is now")
 
 
@@ -155,12 +155,12 @@ def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"schema": "grants/1", "grants": left})
     else:
-        click.echo(f"revoked: {short(ended)}")
+        say(f"revoked: {short(ended)}")
 
 
 def print_suspended(grant: Mapping[str, Any]) -> None:
     """Print why a grant does not count now, and what would make it count."""
-    click.echo("\n".join(suspended_lines(grant)))
+    say(*suspended_lines(grant))
     note(f"give it anew: clawhive grants resume {short(grant['grant_id'])}")
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
-import click
-
-from clawhive_core.cli.output import note
+from clawhive_core.cli.output import note, put, say
 from clawhive_core.cli.progress import ProgressLine
-from clawhive_core.diagnostics.outputs import printable
 
 
 class LiveText:
@@ -29,16 +24,14 @@ class LiveText:
             if step_id != self._step:
                 self._break()
             self._step, self._said = step_id, self._said + text
-            shown = "".join(c if c in "\n\t" else printable(c) for c in text)
-            click.echo(shown, nl=False)
-            sys.stdout.flush()
+            put(text)
 
     def again(self, reason: str) -> None:
         """Say that the answer begins anew, where some of it was printed."""
         with self._line.hidden():
             if self._said:
                 self._break()
-                note(f"  (the answer broke off and begins anew: {printable(reason)})")
+                note(f"  (the answer broke off and begins anew: {reason})")
 
     def ended(self, output: object) -> bool:
         """Finish the last line; return whether the run's output is what was printed last."""
@@ -48,5 +41,5 @@ class LiveText:
 
     def _break(self) -> None:
         if self._said and not self._said.endswith("\n"):
-            click.echo()
+            say()
         self._step, self._said = "", ""

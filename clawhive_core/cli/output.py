@@ -1,10 +1,14 @@
-"""How results and errors look: one JSON object on stdout, or lines for people."""
+"""How results and errors look: one JSON object on stdout, or lines for people.
+
+Nothing else of this room writes to the terminal, so that nobody's text steers it.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -20,36 +24,87 @@ format_option = click.option(
 )
 """How findings are written; `diagnostics.outputs.render` knows the forms."""
 
+_HARMLESS = frozenset("\t\u200c\u200d\xa0\u3000")
+"""What Python calls not printable and texts are full of: tabs, joiners, two spaces."""
+
 
 def visible(line: str) -> str:
-    """Show what would steer the terminal, or turn the line around, as its code."""
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in line)
+    """Show what would steer the terminal, turn the line around or hide, as its code."""
+    return _shown(line, frozenset("\t"))
+
+
+def say(*lines: str, err: bool = False, label: tuple[str, str] = ("", "")) -> None:
+    """Print lines for people, each of them one line whoever wrote it; none at all is an empty one.
+
+    Args:
+        lines: What steers a terminal, also a line's end, is shown as its code.
+        err: Whether to print to stderr.
+        label: A word to begin with, and its colour, for a terminal that wants any.
+    """
+    text = "\n".join(_shown(line, _HARMLESS) for line in lines)
+    _write(_style(*label, _stream(err=err)) + text + "\n", err=err)
+
+
+def put(text: str, *, err: bool = False) -> None:
+    """Print a piece of text for people, of any lines; what steers a terminal is shown as code."""
+    _write(_shown(text, _HARMLESS | {"\n"}), err=err)
+
+
+def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
+    """Ask on stderr for yes or no, or abort at a no."""
+    return click.confirm(_shown(question, _HARMLESS), default=default, abort=abort, err=True)
+
+
+def hand_over(text: str) -> None:
+    """Print what a command was asked for: to a file or program as it is, to a terminal by `put`."""
+    if is_terminal(sys.stdout):
+        put(text)
+    else:
+        _write(text)
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print one JSON value, and nothing else, on stdout: what is not for every screen escaped."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=list)
+    if _shown(text, _HARMLESS | {"\n"}) != text or _encodable(text, sys.stdout) != text:
+        text = json.dumps(value, indent=2, default=list)
+    _write(text + "\n")
+
+
+def print_error(error: ClawHiveError, *, as_json: bool) -> None:
+    """Print an error: code, what happened, where, what to do; on stderr where stdout fails."""
+    if as_json and error.code != "output_failed":
+        try:
+            print_json(error.to_dict())
+        except BrokenPipeError:
+            discard(1)
+        except ClawHiveError:
+            as_json = False
+        if as_json:
+            return
+    say(*f"[{error.code}]: {error.message}".split("\n"), err=True, label=("error", "red"))
+    if error.place:
+        say(f"  at:  {error.place}", err=True)
+    if error.fix:
+        say(*f"  fix: {error.fix}".split("\n"), err=True)
+
+
+def output_error(problem: str) -> ClawHiveError:
+    """Return the error of a stdout that takes nothing."""
+    return ClawHiveError(
+        f"the output cannot be written: {problem}",
+        code="output_failed",
+        place="stdout",
+        fix="give stdout a place that takes it, such as `> FILE` on a disk with room",
+    )
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether `--json` stands among the arguments, before a `--`."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in own
-
-
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print one JSON object, and nothing else, on stdout."""
-    import json
-
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=list)
-    click.echo(text.encode("utf-8", "replace").decode("utf-8"))
-
-
-def print_error(error: ClawHiveError, *, as_json: bool) -> None:
-    """Print an error: code, what happened, where, what to do."""
-    if as_json:
-        print_json(error.to_dict())
-        return
-    click.echo(f"{style('error', 'red')}[{error.code}]: {error.message}", err=True)
-    if error.place:
-        click.echo(f"  at:  {error.place}", err=True)
-    if error.fix:
-        click.echo(f"  fix: {error.fix}", err=True)
 
 
 def next_line(error: Mapping[str, Any]) -> str | None:
@@ -63,28 +118,70 @@ def note(text: str) -> None:
     context = click.get_current_context(silent=True)
     settings = None if context is None else context.find_object(Settings)
     if settings is None or not settings.quiet:
-        click.echo(text, err=True)
+        say(*text.split("\n"), err=True)
 
 
-def style(text: str, color: str) -> str:
-    """Return the text in colour on a terminal that wants it."""
-    import os
-
-    wanted = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    return click.style(text, fg=color) if wanted else text
-
-
-def table(rows: Iterable[Sequence[str]], header: Sequence[str]) -> str:
-    """Return rows as aligned columns under a header."""
-    cells = [tuple(header), *(tuple(str(cell) for cell in row) for row in rows)]
+def table(rows: Iterable[Sequence[str]], header: Sequence[str]) -> Sequence[str]:
+    """Return rows as lines of aligned columns under a header."""
+    cells = [tuple(header), *(tuple(_shown(str(cell), _HARMLESS) for cell in row) for row in rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
-    return "\n".join(
+    return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
-    )
+    ]
 
 
 def short(identifier: str) -> str:
     """Return an id as people read it: its first eight characters after the kind."""
     kind, _, rest = identifier.partition("_")
     return rest[:8] if rest else kind
+
+
+def is_terminal(*streams: TextIO | None) -> bool:
+    """Whether all of these standard streams are a terminal; one that is closed is None."""
+    return all(stream is not None and stream.isatty() for stream in streams)
+
+
+def _shown(text: str, kept: frozenset[str]) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+
+
+def _style(word: str, color: str, stream: TextIO | None) -> str:
+    wanted = word and is_terminal(stream) and not os.environ.get("NO_COLOR")
+    return click.style(word, fg=color) if wanted else word
+
+
+def _stream(*, err: bool) -> TextIO | None:
+    return sys.stderr if err else sys.stdout
+
+
+def _write(text: str, *, err: bool = False) -> None:
+    """Write to a standard stream, at once.
+
+    Raises:
+        ClawHiveError: `output_failed`: stdout takes nothing. What stderr does not take is lost: a
+            run must not end for what is only told of it.
+        BrokenPipeError: Nobody reads stdout any more.
+    """
+    stream = _stream(err=err)
+    try:
+        click.echo(_encodable(text, stream), nl=False, err=err)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and not err:
+            raise
+        discard(2 if err else 1)
+        if not err:
+            raise output_error(error.strerror or str(error)) from error
+
+
+def discard(descriptor: int) -> None:
+    """Send what is still written to stdout or stderr nowhere, so that the process can end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def _encodable(text: str, stream: TextIO | None) -> str:
+    """Return the text with what the stream's encoding cannot hold, as half a character, escaped."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

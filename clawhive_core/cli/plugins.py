@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import note, print_json, style, table
+from clawhive_core.cli.output import hand_over, note, print_json, say, table
 from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -92,18 +92,18 @@ def _print(records: Any, granted: set[str], *, verbose: bool) -> None:
         "TOOLS",
         "HOOKS",
     )
-    click.echo(table(rows, header))
+    say(*table(rows, header))
     for record in records:
         if record.error is not None:
-            click.echo(f"{style('failed', 'red')}: {record.id}: {record.error.message}")
+            say(f": {record.id}: {record.error.message}", label=("failed", "red"))
             if record.error.place:
-                click.echo(f"  at:  {record.error.place}")
+                say(f"  at:  {record.error.place}")
             if record.error.fix:
-                click.echo(f"  fix: {record.error.fix}")
+                say(f"  fix: {record.error.fix}")
         for line in record.notes:
-            click.echo(f"note: {record.id}: {line}")
+            say(f"note: {record.id}: {line}")
         if verbose:
-            click.echo(f"{record.id}: {record.source}; tools: {', '.join(record.tools) or 'none'}")
+            say(f"{record.id}: {record.source}; tools: {', '.join(record.tools) or 'none'}")
 
 
 @command.command(epilog="Example: clawhive plugins check hello")
@@ -118,7 +118,7 @@ def check(name: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"schema": "findings/1", "findings": [each.to_dict() for each in findings]})
     else:
-        click.echo(render(findings))
+        hand_over(render(findings) + "\n")
     return 1 if any(each.severity == "error" for each in findings) else 0
 
 
@@ -135,9 +135,9 @@ def sync(target: str, *, as_json: bool) -> None:
         return
     for report in reports:
         for difference in report.differences:
-            click.echo(f"  {difference}")
+            say(f"  {difference}")
         what = "wrote" if report.created else "updated" if report.changed else "unchanged"
-        click.echo(f"{what}: {report.path} ({len(report.tools)} tools, {len(report.hooks)} hooks)")
+        say(f"{what}: {report.path} ({len(report.tools)} tools, {len(report.hooks)} hooks)")
 
 
 def _synced(report: SyncReport) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def new(name: str, into: Path, *, as_json: bool) -> None:
         print_json({"schema": "plugins-new/1", "folder": str(folder), "files": files})
         return
     for path in files:
-        click.echo(f"  {path}")
+        say(f"  {path}")
     note(
         f"try it: pip install -e ./{folder} && clawhive tools call {name}.greet --args "
         '\'{"name": "you"}\''

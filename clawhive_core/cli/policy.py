@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clawhive_core.cli.inputs import json_object
-from clawhive_core.cli.output import next_line, note, print_json, short, table
+from clawhive_core.cli.output import next_line, note, print_json, say, short, table
 from clawhive_core.cli.policy_test import command as test
 from clawhive_core.cli.settings import Settings, run_async
 
@@ -45,9 +45,9 @@ def show(settings: Settings, *, as_json: bool, **options: Any) -> None:
         print_json({"schema": "policy/1", **facts})
         return
     rows = [(each["mode"], each["pattern"], _source(each)) for each in facts["rules"]]
-    click.echo(table(rows, ("MODE", "PATTERN", "FROM")))
+    say(*table(rows, ("MODE", "PATTERN", "FROM")))
     for name in facts["protected"]:
-        click.echo(f"protected: {name}")
+        say(f"protected: {name}")
 
 
 @command.command(epilog='Example: clawhive policy explain file.read --args \'{"path": "a.md"}\'')
@@ -111,22 +111,22 @@ def _words(
 
 
 def _print(facts: Mapping[str, Any]) -> None:
-    click.echo(f"{facts['verdict']}: {facts['tool']} of {facts['provider_id']}")
+    say(f"{facts['verdict']}: {facts['tool']} of {facts['provider_id']}")
     for each in facts["capabilities"]:
         by = f" by {each['pattern']} ({each['issuer']})" if each["pattern"] else ""
-        click.echo(f"  {each['verdict']:5} {each['capability']}{by}: {each['rule']}")
+        say(f"  {each['verdict']:5} {each['capability']}{by}: {each['rule']}")
         for near in each["unmet"]:
-            click.echo(f"        {near['pattern']}: not so: {', '.join(near['constraints'])}")
+            say(f"        {near['pattern']}: not so: {', '.join(near['constraints'])}")
     for grant in facts["suspended"]:
-        click.echo(f"  suspended: {short(grant)} counts no longer, as the tool changed")
+        say(f"  suspended: {short(grant)} counts no longer, as the tool changed")
     if facts["floor"] == "ask":
         raised = f": {facts['raised']}" if facts["raised"] else ""
-        click.echo(f"  ask   the tool's risk is {facts['risk']}{raised}")
+        say(f"  ask   the tool's risk is {facts['risk']}{raised}")
     for check in facts["checks"]:
-        click.echo(f"  {check['verdict']:5} {check['rule']}")
-    click.echo(facts["message"])
+        say(f"  {check['verdict']:5} {check['rule']}")
+    say(*facts["message"].split("\n"))
     if (line := next_line(facts)) is not None:
-        click.echo(f"  fix: {line}")
+        say(f"  fix: {line}")
 
 
 def _source(rule: Mapping[str, Any]) -> str:

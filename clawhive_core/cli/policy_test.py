@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import format_option, note, print_json
+from clawhive_core.cli.output import format_option, hand_over, note, print_json
 from clawhive_core.cli.settings import Settings, run_async
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(settings: Settings, files: Sequence[Path], output: str, *, as_json: 
     if as_json or output == "json":
         print_json(_document(held, problems, findings))
     else:
-        click.echo(render(findings, output))
+        hand_over(render(findings, output) + "\n")
         note(
             f"{len(held)} calls decided, {len(held) - len(findings)} as the table says"
             if held

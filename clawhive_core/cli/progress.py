@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any, Self
 
-import click
-
+from clawhive_core.cli.output import is_terminal, put
 from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -79,11 +78,11 @@ class ProgressLine:
     def write(self, text: str) -> None:
         """Print what a program says; the line comes back below it, once it stands below."""
         if not self._shown:
-            click.echo(text, nl=False, err=True)
+            put(text, err=True)
             return
         with self._lock:
             self._erase()
-            click.echo(text, nl=False, err=True)
+            put(text, err=True)
             self._at_margin = text.endswith("\n") if text else self._at_margin
             self.begin()
 
@@ -114,7 +113,7 @@ class ProgressLine:
                 get_renderable=self._line,
                 refresh_per_second=_REDRAWN,
                 transient=True,
-                redirect_stdout=sys.stdout.isatty(),
+                redirect_stdout=is_terminal(sys.stdout),
             )
             self._live.start()
 
@@ -145,7 +144,7 @@ def progress_line(settings: Settings, *, as_json: bool) -> ProgressLine:
     """Return the line of a command: drawn on a terminal, for people who want it."""
     plain = os.environ.get("TERM", "dumb") in {"dumb", "unknown"}
     wanted = not (as_json or settings.quiet or plain)
-    return ProgressLine(shown=wanted and sys.stderr.isatty())
+    return ProgressLine(shown=wanted and is_terminal(sys.stderr))
 
 
 def _console() -> Any:

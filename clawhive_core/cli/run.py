@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,23 @@ import click
 
 from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.live_text import LiveText
-from clawhive_core.cli.output import next_line, note, print_error, print_json, short
+from clawhive_core.cli.output import (
+    hand_over,
+    is_terminal,
+    next_line,
+    note,
+    print_error,
+    print_json,
+    short,
+)
 from clawhive_core.cli.progress import ProgressLine, progress_line
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError
 
 if TYPE_CHECKING:
     from clawhive_core.execution.scope import Signal
+    from clawhive_core.hive.hive import Hive
+    from clawhive_core.model.approvals import Approval
     from clawhive_core.runs.orchestrator import RunRequest
 
 _CARD_WIDTH = 500
@@ -62,22 +72,24 @@ def command(settings: Settings, **options: Any) -> int:
         raise click.UsageError("--skill is for a PROMPT; a task has its own skill.")
     if options["task"] is not None and options["planner"] is not None:
         raise click.UsageError("--planner is for a PROMPT; a task has its own steps.")
-    run, printed = run_async(_run(settings, options))
+    run, waits, printed = run_async(_run(settings, options))
     if options["as_json"]:
         print_json(run)
     else:
-        print_run(run, printed=printed)
+        print_run(run, waits, printed=printed)
     return EXIT_CODES.get(run["status"], 1)
 
 
-async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the run, and whether its output is printed already."""
+async def _run(
+    settings: Settings, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], Sequence[Approval], bool]:
+    """Return the run, what waits for a person, and whether its output is printed already."""
     from clawhive_core.cli.inputs import read_inputs
     from clawhive_core.runs.plans.tasks import find_task_type
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=options["as_json"])
-    live = LiveText(line) if sys.stdout.isatty() and not options["as_json"] else None
+    live = LiveText(line) if is_terminal(sys.stdout) and not options["as_json"] else None
 
     def announce(request: RunRequest) -> None:
         _announce(request, settings, as_json=options["as_json"])
@@ -107,10 +119,20 @@ async def _run(settings: Settings, options: Mapping[str, Any]) -> tuple[dict[str
                 task_type = find_task_type(hive.skills, options["task"], hive.skill_set.left_out)[2]
                 given = read_inputs(options["inputs"], task_type.input_schema)
                 run = await hive.run(task=options["task"], input=given, options=chosen)
-            notes = hive.notes
+            notes, waits = hive.notes, waiting(hive, run)
     for text in notes:
         note(f"note: {text}")
-    return run, live is not None and live.ended(run["output"])
+    return run, waits, live is not None and live.ended(run["output"])
+
+
+def waiting(hive: Hive, run: Mapping[str, Any]) -> Sequence[Approval]:
+    """Return what waits for a person in a run that does, and in those that it started."""
+    from clawhive_core.runs.record.lineage import below
+
+    if run["status"] != "waiting_approval":
+        return ()
+    runs = {run["run_id"], *below(hive.log, run["run_id"])}
+    return [each for each in hive.approvals.list("pending") if each.run_id in runs]
 
 
 def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal], None]:
@@ -162,32 +184,30 @@ def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None
         note(f"run {short(request.scope.run_id)}: {request.title}")
 
 
-def print_run(run: Mapping[str, Any], *, printed: bool = False) -> None:
+def print_run(run: Mapping[str, Any], waits: Sequence[Approval], *, printed: bool = False) -> None:
     """Print what came of a run: its output, files, refusals and error, and what to do next."""
-    import json
-
     output = None if printed else run["output"]
     if isinstance(output, str):
-        click.echo(output, nl=bool(output) and not output.endswith("\n"))
+        hand_over(output if output.endswith("\n") or not output else f"{output}\n")
     elif output is not None:
-        click.echo(json.dumps(output, ensure_ascii=False, indent=2))
+        print_json(output)
     _print_refusals(run)
     for artifact in run["artifacts"]:
         note(f"  {artifact['path']}  {artifact['bytes']} bytes")
     if run["artifacts"]:
         note(f"files: {run['artifacts_dir']}")
     if run["error"] is not None:
-        _print_failure(run)
+        print_failure(run["error"])
     if run["status"] == "waiting_approval":
-        _print_waiting(run)
+        _print_waiting(run, waits)
     note(f"{run['status']}: clawhive runs show {short(run['run_id'])}")
 
 
-def _print_waiting(run: Mapping[str, Any]) -> None:
-    for step in run["steps"]:
-        for invocation in step["invocations"]:
-            if invocation["status"] == "parked" and invocation["end_at"] is None:
-                note(f"waits for a person: {invocation['tool']}: {invocation['input_preview']}")
+def _print_waiting(run: Mapping[str, Any], waits: Sequence[Approval]) -> None:
+    for each in waits:
+        below = each.run_id != run["run_id"]
+        who = f"  (of {each.principal}, run {short(each.run_id)})" if below else ""
+        note(f"waits for a person: {each.tool}: {each.preview}{who}")
     note("  look:   clawhive approvals show last")
     note("  answer: clawhive approvals approve last, or deny last")
     note(f"  go on:  clawhive runs resume {short(run['run_id'])}")
@@ -203,8 +223,8 @@ def _print_refusals(run: Mapping[str, Any]) -> None:
                     note(f"  fix: {line}")
 
 
-def _print_failure(run: Mapping[str, Any]) -> None:
-    error = run["error"]
+def print_failure(error: Mapping[str, Any]) -> None:
+    """Print why a run failed, and in which step."""
     step = error.get("step")
     place = None if step is None else f"step {step}"
     print_error(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.asking import approve_option, asking, attend
-from clawhive_core.cli.output import next_line, note, print_json, short, table
+from clawhive_core.cli.output import hand_over, next_line, note, print_json, say, short, table
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.model.approvals import Approval
     from clawhive_core.runs.replays.replay import ReplayReport
 
 
@@ -51,7 +52,7 @@ def list_(settings: Settings, limit: int, *, as_json: bool) -> None:
         )
         for run in runs
     ]
-    click.echo(table(rows, ("RUN", "STATUS", "STARTED", "TITLE")))
+    say(*table(rows, ("RUN", "STATUS", "STARTED", "TITLE")))
 
 
 def _title(run: Mapping[str, Any]) -> str:
@@ -91,7 +92,7 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     tool says that this does no harm. A tool that was parked for a call of its own begins again.
     """
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import EXIT_CODES, print_run, relay
+    from clawhive_core.cli.run import EXIT_CODES, print_run, relay, waiting
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
@@ -102,18 +103,19 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     )
     settings.log().close()
 
-    async def go_on() -> dict[str, Any]:
+    async def go_on() -> tuple[dict[str, Any], Sequence[Approval]]:
         async with settings.hive() as hive:
             line.begin()
             attend(options, hive)
-            return await hive.resume(run, options)
+            value = await hive.resume(run, options)
+            return value, waiting(hive, value)
 
     with line:
-        value = run_async(go_on())
+        value, waits = run_async(go_on())
     if as_json:
         print_json(value)
     else:
-        print_run(value)
+        print_run(value, waits)
     return EXIT_CODES.get(value["status"], 1)
 
 
@@ -142,7 +144,7 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
         print_json(value)
     else:
         told = "its process was told to cancel it" if living else "cancelled"
-        click.echo(f"run {short(run_id)}: {told}")
+        say(f"run {short(run_id)}: {told}")
 
 
 @command.command(epilog="Example: clawhive runs replay last")
@@ -168,7 +170,8 @@ def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: A
     under today's rules and executes nothing.
     """
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import relay
+    from clawhive_core.cli.run import print_failure, relay
+    from clawhive_core.runs.record.lineage import end_of
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
@@ -181,17 +184,21 @@ def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: A
     )
     settings.log().close()
 
-    async def repeat() -> ReplayReport:
+    async def repeat() -> tuple[ReplayReport, Mapping[str, Any] | None]:
         async with settings.hive() as hive:
             attend(options, hive)
-            return await hive.replay(run, mode, options)
+            report = await hive.replay(run, mode, options)
+            end = end_of(hive.log, report.new_run_id) if report.new_run_id else None
+            return report, None if end is None else end.event.body["error"]
 
     with line:
-        report = run_async(repeat())
+        report, error = run_async(repeat())
     if as_json:
         print_json(report.to_dict())
     else:
         _print_replay(report)
+        if error is not None:
+            print_failure(error)
     return 0 if report.ok else 1
 
 
@@ -201,11 +208,11 @@ _COMPARED = {"exact": "events", "policy": "decisions"}
 def _print_replay(report: ReplayReport) -> None:
     for each in report.differences or (report.difference,):
         if each is not None:
-            click.echo(f"run {short(report.run_id)}: {each.message}")
+            say(f"run {short(report.run_id)}: {each.message}")
     if report.ok:
         end = "" if report.complete else "; its record ends there, unfinished"
         what = _COMPARED.get(report.mode, "calls")
-        click.echo(f"run {short(report.run_id)}: no difference in {report.compared} {what}{end}")
+        say(f"run {short(report.run_id)}: no difference in {report.compared} {what}{end}")
     if report.new_run_id is not None:
         note(f"repeated as: clawhive runs show {short(report.new_run_id)}")
 
@@ -232,9 +239,9 @@ def diff(settings: Settings, a: str, b: str, *, as_json: bool) -> int:
         print_json(found.to_dict())
     else:
         for line in lines_of(found):
-            click.echo(line)
+            say(line)
         end = "no difference" if found.equal else "they differ"
-        click.echo(f"{short(found.a)} and {short(found.b)}: {end}")
+        say(f"{short(found.a)} and {short(found.b)}: {end}")
     return 0 if found.equal else 1
 
 
@@ -259,7 +266,7 @@ def export(settings: Settings, run: str, out: str | None) -> None:
     finally:
         log.close()
     if out == "-":
-        click.echo(text, nl=False)
+        hand_over(text)
         return
     target = Path(out or f"{run_id}.html")
     try:
@@ -268,29 +275,29 @@ def export(settings: Settings, run: str, out: str | None) -> None:
         raise UsageError(
             f"{target} cannot be written: {error.strerror}", place="--out", fix="name another file"
         ) from error
-    click.echo(str(target))
+    say(str(target))
 
 
 def _print(run: Mapping[str, Any]) -> None:
-    click.echo(f"run      {run['run_id']}  {run['status']}")
-    click.echo(f"task     {run['title']}")
-    click.echo(f"trace    {run['trace_id']}")
+    say(f"run      {run['run_id']}  {run['status']}")
+    say(f"task     {run['title']}")
+    say(f"trace    {run['trace_id']}")
     if run["parent_run_id"] is not None:
-        click.echo(f"parent   {run['parent_run_id']}")
-    click.echo(f"started  {run['started_at']}   ended  {run['ended_at'] or '-'}")
+        say(f"parent   {run['parent_run_id']}")
+    say(f"started  {run['started_at']}   ended  {run['ended_at'] or '-'}")
     if run["artifacts"]:
-        click.echo(f"files    {run['artifacts_dir']}")
+        say(f"files    {run['artifacts_dir']}")
     for number, step in enumerate(run["steps"], 1):
         _print_step(number, step)
     _print_tree(run["children"], 0)
     if run["error"] is not None:
-        click.echo(f"error    {run['error']['code']}: {run['error']['message']}")
+        say(f"error    {run['error']['code']}: {run['error']['message']}")
         if (line := next_line(run["error"])) is not None:
-            click.echo(f"fix      {line}")
+            say(f"fix      {line}")
     if run.get("output_pruned"):
-        click.echo("output   pruned: only its digest is left")
+        say("output   pruned: only its digest is left")
     for artifact in run["artifacts"]:
-        click.echo(f"file     {artifact['path']}  {artifact['bytes']} bytes")
+        say(f"file     {artifact['path']}  {artifact['bytes']} bytes")
     used = run["usage"]
     if used["input_tokens"] is not None:
         note(f"tokens   {used['input_tokens']} in, {used['output_tokens']} out")
@@ -301,26 +308,29 @@ def _print_tree(children: Sequence[Mapping[str, Any]], depth: int) -> None:
     for child in children:
         who = child["principal"].removeprefix("agent:")
         line = f"{short(child['run_id'])}  {child['status']}  {who}: {child['title']}"
-        click.echo(f"agent    {'  ' * depth}{line}")
+        say(f"agent    {'  ' * depth}{line}")
         _print_tree(child["children"], depth + 1)
 
 
 def _print_step(number: int, step: Mapping[str, Any]) -> None:
     label = f" ({step['label']})" if step["label"] else ""
     facts = " ".join(str(each) for each in (step["provider_id"], step["capability_level"]) if each)
-    click.echo(f"{number:3}. {step['status']:10} {step['name']}{label}  {facts}")
-    for invocation in step["invocations"]:
+    say(f"{number:3}. {step['status']:10} {step['name']}{label}  {facts}")
+    several = len(step["invocations"]) > 1
+    for attempt, invocation in enumerate(step["invocations"], 1):
+        if several:
+            say(f"     attempt {attempt}: {invocation['status']}")
         if invocation["requested_capabilities"]:
             needs = ", ".join(invocation["requested_capabilities"])
-            click.echo(f"     needs   {needs} -> {invocation['decision']}")
+            say(f"     needs   {needs} -> {invocation['decision']}")
     if step["input_preview"]:
-        click.echo(f"     input   {step['input_preview']}")
+        say(f"     input   {step['input_preview']}")
     for invocation in step["invocations"]:
         if invocation["asked_input_preview"] is not None:
-            click.echo(f"     asked   {invocation['asked_input_preview']}  (a person edited it)")
+            say(f"     asked   {invocation['asked_input_preview']}  (a person edited it)")
     if step["output_preview"]:
-        click.echo(f"     output  {step['output_preview']}")
+        say(f"     output  {step['output_preview']}")
     if step["error"] is not None:
-        click.echo(f"     error   {step['error']['code']}: {step['error']['message']}")
+        say(f"     error   {step['error']['code']}: {step['error']['message']}")
         if (line := next_line(step["error"])) is not None:
-            click.echo(f"     next    {line}")
+            say(f"     next    {line}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from clawhive_core.cli.output import hand_over, say
 from clawhive_core.errors import UnknownId
 
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "schemas"
@@ -22,7 +23,7 @@ def command(name: str | None) -> None:
     """Print the JSON Schema called NAME, or the names there are."""
     names = schema_names()
     if name is None:
-        click.echo("\n".join(names))
+        say(*names)
         return
     wanted = name.partition("/")[0]
     if wanted not in names:
@@ -30,4 +31,4 @@ def command(name: str | None) -> None:
 
         fix = did_you_mean(wanted, names) or f"one of {', '.join(names)}"
         raise UnknownId(f"no schema is called `{name}`", place=name, fix=fix)
-    click.echo((_FOLDER / f"{wanted}.json").read_text(encoding="utf-8"), nl=False)
+    hand_over((_FOLDER / f"{wanted}.json").read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clawhive_core.cli.output import note, print_json, style, table
+from clawhive_core.cli.output import confirm, hand_over, note, print_json, say, table
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
@@ -16,7 +16,6 @@ from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
 from clawhive_core.cli.skills_lock import command as lock
 from clawhive_core.cli.skills_types import command as types
-from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _list(settings: Settings, *, as_json: bool) -> None:
     rows = [
         (
             entry.skill.id,
-            printable(entry.skill.version),
+            entry.skill.version,
             entry.state,
             entry.skill.source,
             "yes" if entry.skill.trusted else "no",
@@ -64,11 +63,11 @@ def _list(settings: Settings, *, as_json: bool) -> None:
         )
         for entry in found.entries
     ]
-    click.echo(table(rows, ("SKILL", "VERSION", "STATE", "SOURCE", "TRUSTED", "TASKS")))
+    say(*table(rows, ("SKILL", "VERSION", "STATE", "SOURCE", "TRUSTED", "TASKS")))
     for entry in found.entries:
         if entry.reason and (entry.state != "shadowed" or settings.verbose):
-            state = style(entry.state, _COLORS.get(entry.state, "cyan"))
-            click.echo(f"{state}: {entry.skill.id}: {printable(entry.reason)}")
+            label = entry.state, _COLORS.get(entry.state, "cyan")
+            say(f": {entry.skill.id}: {entry.reason}", label=label)
 
 
 @command.command(epilog="Example: clawhive skills show code")
@@ -91,8 +90,7 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
     ]
     body = _body(skill).strip()
     lines += ["", *body.replace("\t", "    ").splitlines()] if body else []
-    for line in lines:  # what a skill's files say must not steer the terminal
-        click.echo(printable(line))
+    say(*lines)
 
 
 @command.command(epilog="Example: clawhive skills disable code")
@@ -158,9 +156,9 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
     if skill.handlers is not None:
         note("would let its handlers run as programs of your own, where no sandbox runs them")
     for permission in skill.permissions:
-        note(f"would give its tasks: {printable(permission)}")
+        note(f"would give its tasks: {permission}")
     if not yes:
-        click.confirm(f"Trust {skill.content} as it is now?", abort=True, err=True)
+        confirm(f"Trust {skill.content} as it is now?", abort=True)
     trusted.add(skill, digest, os.environ)
 
 
@@ -186,7 +184,7 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
         print_json({"schema": "skills-new/1", "folder": made, "files": files})
         return
     for file in files:
-        click.echo(f"  {file}")
+        say(f"  {file}")
     note(f'try it: clawhive run --task {name}.count_words --input text="one two three"')
 
 
@@ -200,7 +198,7 @@ def schema_(part: Literal["contract", "frontmatter"], out: Path | None) -> None:
     from clawhive_core.skills.published import published_schema, write_schema
 
     if out is None:
-        click.echo(published_schema(part), nl=False)
+        hand_over(published_schema(part))
     else:
         write_schema(part, out)
 
@@ -209,7 +207,7 @@ def _after(settings: Settings, name: str, done: str, *, as_json: bool) -> None:
     if as_json:
         print_json(_shown(load(settings).find(name)))
     else:
-        click.echo(f"{done}: {name}")
+        say(f"{done}: {name}")
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.collector import uncollected
-from clawhive_core.cli.output import format_option, note, print_json
+from clawhive_core.cli.output import format_option, hand_over, note, print_json
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
@@ -92,7 +92,7 @@ def _show(
             document["summary"]["fixed"] = fixed
         print_json(document)
     else:
-        click.echo(render(report.findings, options["output"], strict=strict))
+        hand_over(render(report.findings, options["output"], strict=strict) + "\n")
         _note_summary(report, fixed)
     return 0 if report.passes(strict=strict) else 1
 

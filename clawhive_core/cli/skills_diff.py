@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import format_option, note, print_json
+from clawhive_core.cli.output import format_option, hand_over, note, print_json, say
 from clawhive_core.cli.settings import Settings
-from clawhive_core.diagnostics.outputs import counted, lines_of, printable, render, summary
+from clawhive_core.diagnostics.outputs import counted, lines_of, render, summary
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 
@@ -49,9 +49,9 @@ def command(settings: Settings, old: str, new: str | None, **options: object) ->
     if options["as_json"] or output == "json":
         print_json(diff.to_dict())
     elif output == "text":
-        click.echo(_text(diff))
+        say(*_text(diff))
     else:
-        click.echo(render(diff.findings, output, strict=strict))
+        hand_over(render(diff.findings, output, strict=strict) + "\n")
         note(_summary(diff))
     return 0 if diff.passes(strict=strict) else 1
 
@@ -139,17 +139,17 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _text(diff: SetDiff) -> str:
+def _text(diff: SetDiff) -> Sequence[str]:
     """Return a line for each skill, and below it what changed."""
     lines: list[str] = []
     for finding in (*diff.old.findings, *diff.new.findings):
         lines += lines_of(finding)
     for each in diff.diffs:
-        lines.append(printable(each.headline))
+        lines.append(each.headline)
         for finding in each.findings:
             lines += [f"  {line}" for line in lines_of(diff.told(finding))]
-        lines += [f"  {printable(change.message)}" for change in each.quiet]
-    return "\n".join([*lines, _summary(diff)])
+        lines += [f"  {change.message}" for change in each.quiet]
+    return [*lines, _summary(diff)]
 
 
 def _summary(diff: SetDiff) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import hand_over, note, print_json, say
 from clawhive_core.cli.settings import Settings
-from clawhive_core.diagnostics.outputs import printable
 
 if TYPE_CHECKING:
     from clawhive_core.skills.finding.skill_set import SkillSet
@@ -54,7 +53,7 @@ def graph(
         return
     draw = {"text": as_text, "dot": as_dot, "mermaid": as_mermaid}[output]
     if text := draw(drawn):
-        click.echo(text)
+        hand_over(text + "\n")
     else:
         note("no cycles" if cycles else "no skills")
     if output == "mermaid" and len(drawn.edges) + len(drawn.needs) > MERMAID_EDGES:
@@ -78,8 +77,7 @@ def why(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(answer.to_dict())
         return
-    for line in _lines(answer):
-        click.echo(printable(line))
+    say(*_lines(answer))
 
 
 def _graph(settings: Settings) -> tuple[SkillSet, SkillGraph]:

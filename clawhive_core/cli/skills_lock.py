@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import format_option, note, print_json
+from clawhive_core.cli.output import format_option, hand_over, note, print_json
 from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command(settings: Settings, *, frozen: bool, output: str, as_json: bool) -> 
         print_json(made.to_dict())
     else:
         if made.findings or output != "text":
-            click.echo(render(made.findings, output, strict=frozen))
+            hand_over(render(made.findings, output, strict=frozen) + "\n")
         _note(made)
     return 1 if made.state in {"blocked", "stale"} else 0
 

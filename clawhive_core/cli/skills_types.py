@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import note, print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import load
 from clawhive_core.diagnostics.shown import shown_path
@@ -58,7 +58,7 @@ def command(
         return code
     for each in package.outdated:
         done = (_DIFFERS if check else _DONE)[each.state]
-        click.echo(f"{done}: {shown_path(each.path)}")
+        say(f"{done}: {shown_path(each.path)}")
     _note(package, found, names)
     if code:
         note("write them: clawhive skills types")

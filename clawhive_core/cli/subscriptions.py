@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from clawhive_core.cli.output import note, print_json, table
+from clawhive_core.cli.output import note, print_json, say, table
 from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import ClawHiveError, PluginError, UnknownId, UsageError
 
@@ -38,7 +38,7 @@ def add(settings: Settings, skill: str, *, as_json: bool) -> None:
     if as_json:
         _print(found)
     else:
-        click.echo(f"subscribed: {user} to {skill}{'' if is_new else ' (already)'}")
+        say(f"subscribed: {user} to {skill}{'' if is_new else ' (already)'}")
 
 
 @command.command(epilog="Example: clawhive subscriptions remove zodiac")
@@ -58,7 +58,7 @@ def remove(settings: Settings, skill: str, *, as_json: bool) -> None:
     if as_json:
         _print(found)
     else:
-        click.echo(f"ended: {user} to {skill}")
+        say(f"ended: {user} to {skill}")
 
 
 @command.command("list", epilog="Example: clawhive subscriptions list --json")
@@ -73,7 +73,7 @@ def list_(settings: Settings, skill: str | None, *, as_json: bool) -> None:
         _print(found)
     else:
         rows = [(each.user_id, each.skill_id, each.since[:16].replace("T", " ")) for each in found]
-        click.echo(table(rows, ("USER", "SKILL", "SINCE")))
+        say(*table(rows, ("USER", "SKILL", "SINCE")))
 
 
 def _print(found: Sequence[Subscription]) -> None:

@@ -10,7 +10,17 @@ import click
 from clawhive_core.cli.asking import asking, attend
 from clawhive_core.cli.grants import print_suspended, suspended_of
 from clawhive_core.cli.inputs import json_object
-from clawhive_core.cli.output import next_line, note, print_error, print_json, short, table
+from clawhive_core.cli.output import (
+    hand_over,
+    next_line,
+    note,
+    print_error,
+    print_json,
+    put,
+    say,
+    short,
+    table,
+)
 from clawhive_core.cli.progress import progress_line
 from clawhive_core.cli.run import relay
 from clawhive_core.cli.settings import Settings, run_async
@@ -19,7 +29,7 @@ from clawhive_core.errors import ClawHiveError, UnknownId
 if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
     from clawhive_core.execution.door import Outcome
-    from clawhive_core.model.tools import ToolMeta, ToolResult
+    from clawhive_core.model.tools import ToolMeta
     from clawhive_core.runs.requests import RunOptions
 
 
@@ -43,15 +53,15 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
         (meta.name, meta.provider_id, meta.capability_level, meta.risk, _first_line(meta))
         for meta in tools
     ]
-    click.echo(table(rows, ("TOOL", "PROVIDER", "LEVEL", "RISK", "DESCRIPTION")))
+    say(*table(rows, ("TOOL", "PROVIDER", "LEVEL", "RISK", "DESCRIPTION")))
     for meta in tools:
         if meta.raised:
-            click.echo(f"{meta.risk}: {meta.name}: {meta.raised}")
+            say(f"{meta.risk}: {meta.name}: {meta.raised}")
     if everything:
         for shadow in catalog.shadowed:
-            click.echo(f"shadowed: {shadow.name} of {shadow.provider_id}: {shadow.reason}")
+            say(f"shadowed: {shadow.name} of {shadow.provider_id}: {shadow.reason}")
         for drop in catalog.dropped:
-            click.echo(f"dropped: {drop.name} of {drop.provider_id}: {drop.reason}")
+            say(f"dropped: {drop.name} of {drop.provider_id}: {drop.reason}")
 
 
 @command.command(epilog="Example: clawhive tools show web.search")
@@ -94,8 +104,8 @@ def call(
             **asking(None, line, as_json=as_json),
         )
         line.begin()
-        run_id, outcome = run_async(_call(settings, name, given, options))
-    return _print_outcome(run_id, outcome, as_json=as_json)
+        facts = run_async(_call(settings, name, given, options))
+    return _print_outcome(facts, as_json=as_json)
 
 
 async def _catalog(settings: Settings) -> Catalog:
@@ -107,10 +117,12 @@ async def _catalog(settings: Settings) -> Catalog:
 
 async def _call(
     settings: Settings, name: str, arguments: Mapping[str, Any], options: RunOptions
-) -> tuple[str, Outcome]:
+) -> dict[str, Any]:
+    """Return what came of the call, without the secrets that the log leaves out."""
     async with settings.hive() as hive:
         attend(options, hive)
-        return await hive.call(name, arguments, options)
+        run_id, outcome = await hive.call(name, arguments, options)
+        return hive.log.redactor.value(_facts(run_id, outcome))
 
 
 def _words(
@@ -125,43 +137,47 @@ def _words(
     return shlex.join([*words, *(word for grant in grants for word in ("--grant", grant))])
 
 
-def _print_outcome(run_id: str, outcome: Outcome, *, as_json: bool) -> int:
+def _facts(run_id: str, outcome: Outcome) -> dict[str, Any]:
     from clawhive_core.model.refusal import Refusal
 
     if isinstance(outcome, Refusal):
-        if as_json:
-            print_json({"schema": "refusal/1", "run_id": run_id, **outcome.to_dict()})
-        else:
-            print_error(_as_error(outcome.to_dict()), as_json=False)
-        return 1
+        return {"schema": "refusal/1", "run_id": run_id, **outcome.to_dict()}
+    return {
+        "schema": "tool-result/1",
+        "run_id": run_id,
+        "tool_call_id": outcome.tool_call_id,
+        "output": outcome.output,
+        "is_error": outcome.is_error,
+        "structured": outcome.structured,
+        "artifacts": [each.to_dict() for each in outcome.artifacts],
+        "edited": outcome.edited,
+    }
+
+
+def _print_outcome(facts: Mapping[str, Any], *, as_json: bool) -> int:
+    is_refused = facts["schema"] == "refusal/1"
     if as_json:
-        print_json(
-            {
-                "schema": "tool-result/1",
-                "run_id": run_id,
-                "tool_call_id": outcome.tool_call_id,
-                "output": outcome.output,
-                "is_error": outcome.is_error,
-                "structured": outcome.structured,
-                "artifacts": [each.to_dict() for each in outcome.artifacts],
-            }
-        )
+        print_json({name: value for name, value in facts.items() if name != "edited"})
+    elif is_refused:
+        print_error(_as_error(facts), as_json=False)
     else:
-        if outcome.edited:
-            note(outcome.edited)
-        _print_result(outcome)
-        for artifact in outcome.artifacts:
-            note(f"  {artifact.path}  {artifact.bytes} bytes")
-        note(f"clawhive runs show {short(run_id)}")
-    return 1 if outcome.is_error else 0
+        if facts["edited"]:
+            note(facts["edited"])
+        _print_result(facts)
+        for artifact in facts["artifacts"]:
+            note(f"  {artifact['path']}  {artifact['bytes']} bytes")
+        note(f"clawhive runs show {short(facts['run_id'])}")
+    return 1 if is_refused or facts["is_error"] else 0
 
 
-def _print_result(result: ToolResult) -> None:
-    value = result.structured
-    if result.is_error and isinstance(value, dict) and isinstance(value.get("error"), str):  # pyright: ignore[reportUnknownMemberType] - JSON
+def _print_result(result: Mapping[str, Any]) -> None:
+    value = result["structured"]
+    if result["is_error"] and isinstance(value, dict) and isinstance(value.get("error"), str):  # pyright: ignore[reportUnknownMemberType] - JSON
         print_error(_as_error(value), as_json=False)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    elif result["is_error"]:
+        put(f"{result['output']}\n", err=True)
     else:
-        click.echo(result.output, err=result.is_error)
+        hand_over(f"{result['output']}\n")
 
 
 def _as_error(value: Mapping[str, Any]) -> ClawHiveError:
@@ -237,16 +253,17 @@ def _tool(meta: ToolMeta, catalog: Catalog) -> dict[str, Any]:
 def _print_tool(tool: Mapping[str, Any]) -> None:
     import json
 
-    click.echo(f"{tool['name']}  {tool['provider_id']}  {tool['capability_level']}  {tool['risk']}")
-    click.echo(tool["description"])
+    say(f"{tool['name']}  {tool['provider_id']}  {tool['capability_level']}  {tool['risk']}")
+    say(*tool["description"].split("\n"))
     if tool["raised"]:
-        click.echo(f"risk:     {tool['raised']}: decided as {tool['risk']}")
+        say(f"risk:     {tool['raised']}: decided as {tool['risk']}")
     for argument, effect in tool["effects"].items():
-        click.echo(f"needs:    {effect}" + (f" of `{argument}`" if argument else ""))
-    click.echo(f"served:   {tool['why']}")
+        say(f"needs:    {effect}" + (f" of `{argument}`" if argument else ""))
+    say(f"served:   {tool['why']}")
     for shadow in tool["shadowed"]:
-        click.echo(f"shadowed: {shadow['provider_id']}: {shadow['reason']}")
-    click.echo("input:    " + json.dumps(tool["input_schema"], indent=2, ensure_ascii=False))
+        say(f"shadowed: {shadow['provider_id']}: {shadow['reason']}")
+    schema = json.dumps(tool["input_schema"], indent=2, ensure_ascii=False)
+    say(*f"input:    {schema}".split("\n"))
 
 
 def _suggest(name: str, catalog: Catalog) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import note, print_json
+from clawhive_core.cli.output import confirm, note, print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ConfigError, UsageError
 
@@ -39,12 +39,12 @@ def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
     if as_json and not yes:
         raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
     if not yes:
-        click.confirm(f"Trust {config.project_file} as it is now?", abort=True, err=True)
+        confirm(f"Trust {config.project_file} as it is now?", abort=True)
     trusted = trust_project(config.project_file, user_dir=config.user_dir, env=os.environ)
     if as_json:
         _print_json(config)
     else:
-        click.echo(f"trusted: {trusted.path}")
+        say(f"trusted: {trusted.path}")
 
 
 @command.command(epilog="Example: clawhive trust show")
@@ -58,7 +58,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
         _print_json(settings.config())
         return
     for entry in list_trust(settings.config().user_dir).entries:
-        click.echo(f"{entry.path}  since {entry.trusted_at}")
+        say(f"{entry.path}  since {entry.trusted_at}")
 
 
 @command.command(epilog="Example: clawhive trust revoke")
@@ -74,7 +74,7 @@ def revoke(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         _print_json(config)
     else:
-        click.echo(f"no longer trusted: {file}" if done else f"was not trusted: {file}")
+        say(f"no longer trusted: {file}" if done else f"was not trusted: {file}")
     return 0
 
 

@@ -231,6 +231,14 @@ ERRORS: tuple[Explanation, ...] = (
         "Run the command again with `--debug` and report what it prints.",
     ),
     Explanation(
+        "output_failed",
+        "The command's output cannot be written",
+        "What stdout stands for takes nothing: its disk is full, it is closed, or a device failed. "
+        "What a run did by then is in the log.",
+        "Give stdout another place, such as `> FILE` on a disk with room; a run that was done is "
+        "shown by `clawhive runs show last`.",
+    ),
+    Explanation(
         "not_resumable",
         "The run cannot go on",
         "Only a run that waits for a person or was interrupted can be resumed. This one has ended, "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, get_args
 
+from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import ApproveMode, Ask, Signal, unheard
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import well_formed
 
 if TYPE_CHECKING:
     from clawhive_core.runs.orchestrator import RunRequest
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a run is started with, beside its task."""
+    """What a run is started with, beside its task.
+
+    Raises:
+        UsageError: A value is none of those that its option takes.
+    """
 
     model: str | None = None
     grants: Sequence[str] = ()
@@ -23,7 +29,7 @@ class RunOptions:
     session: str | None = None
     planner: str | None = None
     """What decides on the steps of a prompt: `react`, `llm` or a plugin's."""
-    out: Path | None = None
+    out: str | PathLike[str] | None = None
     """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
     max_tool_rounds: int | None = None
     command: str = "clawhive run"
@@ -45,3 +51,78 @@ class RunOptions:
     or for a session of an agent. Destinations that occur in it are not asked about."""
     ask: Ask | None = None
     """Who asks the person, where `approve` is `ask`; without it the run parks."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be taken for something else: options come from callers' own code."""
+        for name, (fits, wanted) in _KINDS.items():
+            value: Any = getattr(self, name)
+            if not fits(value):
+                raise UsageError(
+                    f"`{name}` cannot be {_shown(value)}", place=name, fix=f"give {wanted}"
+                )
+
+
+def prompt_of(value: Any) -> str:
+    """Return a caller's prompt; half of a surrogate pair in it is written as its escape.
+
+    Raises:
+        UsageError: It is no text.
+    """
+    _require(value, str, "prompt", "give the words as a text")
+    return well_formed(value)
+
+
+def require_input(value: Any) -> None:
+    """Refuse a task's input that is no object.
+
+    Raises:
+        UsageError: It is none.
+    """
+    _require(value, Mapping, "input", "give the task's arguments by name")
+
+
+def _require(value: Any, kind: type, place: str, fix: str) -> None:
+    if not isinstance(value, kind):
+        name = type(value).__name__
+        raise UsageError(f"the {place} cannot be of type `{name}`", place=place, fix=fix)
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    known = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return known and all(isinstance(each, str) for each in value)  # pyright: ignore[reportUnknownVariableType] - of anything
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) is int and value > 0)
+
+
+def _is_mode(value: Any) -> bool:
+    return isinstance(value, str) and value in get_args(ApproveMode)
+
+
+_TEXT = (_is_text, "a text, or leave it out")
+_TEXTS = (_are_texts, 'a list of texts, such as ["..."]')
+_CALLS = (callable, "a function of one argument")
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("model", "session", "planner", "agent"), _TEXT),
+    **dict.fromkeys(("command", "title"), (lambda value: isinstance(value, str), "a text")),
+    **dict.fromkeys(("grants", "skills"), _TEXTS),
+    **dict.fromkeys(("on_start", "on_signal"), _CALLS),
+    "words": (lambda value: value is None or _are_texts(value), _TEXTS[1]),
+    "ask": (lambda value: value is None or callable(value), "an async function, or leave it out"),
+    "out": (lambda value: value is None or isinstance(value, str | PathLike), "a folder's path"),
+    "max_tool_rounds": (_is_count, "a whole number above 0, or leave it out"),
+    "approve": (_is_mode, "`ask`, `park` or `deny`"),
+}
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
+
+
+_LONGEST = 80

@@ -38,7 +38,7 @@ from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budg
 from clawhive_core.runs.offering.enabling import SkillTools, active_before
 from clawhive_core.runs.offering.offered import Offers
 from clawhive_core.runs.offering.shelf import Shelf
-from clawhive_core.runs.options import RunOptions
+from clawhive_core.runs.options import RunOptions, prompt_of, require_input
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.plans.elevation import Declared, stated_by
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
@@ -77,6 +77,7 @@ class RequestMaker:
         """
         from clawhive_core.runs.sub_agents.delegation import startable, started_by_words
 
+        text = prompt_of(text)
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
         if again is None:
@@ -141,11 +142,12 @@ class RequestMaker:
 
         Raises:
             UnknownTaskType: No loaded skill has it.
-            UsageError: `skill_disabled`, where a skill that is switched off has it.
+            UsageError: The input is no object; `skill_disabled`: its skill is switched off.
             InvalidInput: The input fails the type's schema.
         """
         from clawhive_core.runs.sub_agents.delegation import startable, started_by_type
 
+        require_input(given)
         principal = agent_of(self.config, options.agent)
         known = Agent.read(self.config, principal).skills
         skills = [each for each in self.skills if known is None or each.id in known]
@@ -366,11 +368,8 @@ class RequestMaker:
         try:
             return find_task_type(self.skills, name)[1:]
         except UnknownTaskType as error:
-            raise NotReplayable(
-                f"the run's task type `{name}` is not there any more",
-                place=run_id,
-                fix=error.fix,
-            ) from None
+            message = f"the run's task type `{name}` is not there any more"
+            raise NotReplayable(message, place=run_id, fix=error.fix) from None
 
     def _grants(
         self,

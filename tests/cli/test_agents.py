@@ -101,3 +101,45 @@ def test_after_the_answer_to_a_sub_agents_call_one_goes_on_with_the_run_that_one
     resumed = trusted(*line.split()[3:])
     assert (resumed.code, resumed.out) == (0, "It says hello.\n")
     assert trusted.root.joinpath("b.txt").read_text("utf-8") == "hi"
+
+
+def asking_for_a_write(project):
+    write = {"tool_calls": [{"name": "file.write", "input": {"path": "b.txt", "text": "b"}}]}
+    project.root.joinpath("child.json").write_text(json.dumps([write, "written"]), "utf-8")
+
+
+def test_a_run_says_which_call_of_a_sub_agent_waits(trusted):
+    asking_for_a_write(trusted)
+    done = trusted("run", "ask the helper", *GRANT)
+    assert done.code == 3
+    child = trusted("runs", "show", "last", "--json").json["children"][0]["run_id"]
+    said = 'waits for a person: file.write: {"path":"b.txt","text":"b"}  (of agent:helper, run '
+    assert f"{said}{child.removeprefix('run_')[:8]})" in done.err
+    assert said in trusted("runs", "resume", "last").err
+
+
+def test_a_call_that_is_made_again_is_shown_by_attempt_and_without_what_it_said_before(trusted):
+    asking_for_a_write(trusted)
+    trusted("run", "ask the helper", *GRANT)
+    assert "attempt" not in trusted("runs", "show", "last").out
+    assert trusted("approvals", "approve", "last").code == 0
+    trusted.root.joinpath("child.json").write_text("[]", "utf-8")
+    trusted("runs", "resume", "last")
+    shown = trusted("runs", "show", "last").out
+    assert "     attempt 1: parked\n     needs   agent.spawn:helper -> allow\n" in shown
+    assert "     attempt 2: failed\n" in shown
+
+
+def test_a_call_that_is_refused_at_its_second_attempt_does_not_show_what_the_first_said(trusted):
+    asking_for_a_write(trusted)
+    trusted("run", "ask the helper", *GRANT)
+    assert "a sub-agent waits for a person" in trusted("runs", "show", "last").out
+    file = trusted.root.joinpath("clawhive.toml")
+    file.write_text(f'{CONFIG}\n[policy]\ndeny = ["agent.spawn:helper"]\n', "utf-8")
+    assert trusted("trust", "--yes").code == 0
+    assert trusted("approvals", "approve", "last").code == 0
+    trusted("runs", "resume", "last")
+    shown = trusted("runs", "show", "last").out
+    assert "     attempt 2: refused\n" in shown
+    assert "     error   denied: " in shown
+    assert "a sub-agent waits for a person" not in shown

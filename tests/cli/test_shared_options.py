@@ -45,13 +45,16 @@ def test_no_colour_where_there_is_no_terminal(clawhive):
     assert "\x1b" not in clawhive("run", "--task", "none").err
 
 
-def test_colour_on_a_terminal_unless_it_is_not_wanted(clawhive, monkeypatch):
-    from clawhive_core.cli.output import style
+def test_colour_on_a_terminal_unless_it_is_not_wanted(monkeypatch, capsys):
+    from clawhive_core.cli.output import say
 
+    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert style("x", "red") != "x"
+    say(": x", label=("failed", "red"), err=True)
+    assert capsys.readouterr().err == "\x1b[31mfailed\x1b[0m: x\n"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert style("x", "red") == "x"
+    say(": x", label=("failed", "red"), err=True)
+    assert capsys.readouterr().err == "failed: x\n"
 
 
 def test_without_plugins_only_the_core_is_there(clawhive):

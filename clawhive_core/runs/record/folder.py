@@ -13,7 +13,7 @@ from clawhive_core.errors import UsageError
 _VERBS = ("fs.read", "fs.write", "fs.delete", "fs.exec")
 
 
-def run_folder(config: Config, out: Path | None, run_id: str) -> str:
+def run_folder(config: Config, out: str | os.PathLike[str] | None, run_id: str) -> str:
     """Return a run's artifacts folder, absolute: the one that is named, else its own.
 
     Raises:
@@ -22,7 +22,7 @@ def run_folder(config: Config, out: Path | None, run_id: str) -> str:
     if out is None:
         folder = _folder_of_all(config.root, config.get("run.out")) + run_id
     else:
-        folder = _outside(out.absolute())
+        folder = _outside(Path(out).absolute())
     if os.path.lexists(folder) and not os.path.isdir(folder):  # noqa: PTH112 - never raises
         raise UsageError(
             f"{folder} is no folder", place="--out", fix="name a folder, there or to be made"

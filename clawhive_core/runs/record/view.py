@@ -174,7 +174,8 @@ class _Fold:
             step["invocations"].remove(before)  # it was asked for first
         step["invocations"].append(invocation)
         status = {"parked": "waiting_approval", "refused": "failed"}
-        step.update(status=status.get(str(event.status), "running"), error=error)
+        state = status.get(str(event.status), "running")
+        step.update(status=state, error=error, output_preview="")  # not what an attempt before said
 
     def _asked(self, body: Mapping[str, Any]) -> str | None:
         """Return the input before a person edited it, None where nobody did."""
