@@ -176,6 +176,8 @@ def print_run(run: Mapping[str, Any], *, printed: bool = False) -> None:
         note(f"  {artifact['path']}  {artifact['bytes']} bytes")
     if run["artifacts"]:
         note(f"files: {run['artifacts_dir']}")
+    for warning in run.get("warnings", ()):
+        note(f"warning[{warning['code']}]: {warning['message']}")
     if run["error"] is not None:
         _print_failure(run)
     if run["status"] == "waiting_approval":

@@ -114,6 +114,7 @@ _KINDS = (
             "error": "{code, message}, or null",
             "usage": "tokens and cost, summed",
             "artifacts": "[{path, media_type, bytes, sha256}]",
+            "warnings": "[{code, message}], about the output; only where there are any",
         },
     ),
     Kind(PLAN_MADE, 1, "a planner answered", {"plan": "planner, steps, output"}),

@@ -19,10 +19,12 @@ StopReason = Literal[
     "pause_turn",
     "refusal",
     "content_filter",
+    "malformed_call",
     "other",
 ]
 """Why a model stopped: `tool_use` where it asks for calls; after `pause_turn` it goes on when
-its own message is sent back; `other` is what no adapter knows (see `raw_stop_reason`)."""
+its own message is sent back; `malformed_call` where it wrote a call that its provider could not
+read and keeps; `other` is what no adapter knows (see `raw_stop_reason`)."""
 
 Effort = Literal["off", "low", "medium", "high"]
 """How much a model should reason before it answers."""

@@ -87,6 +87,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "steps": fold.finished_steps(status),
         "usage": _NO_USAGE if end is None else end["usage"],
         "error": None if end is None else end["error"],
+        **({} if end is None or "warnings" not in end else {"warnings": end["warnings"]}),
     }
 
 
