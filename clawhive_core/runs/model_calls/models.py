@@ -24,8 +24,9 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
-from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
+from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
 from clawhive_core.runs.model_calls.history import History
+from clawhive_core.runs.model_calls.nesting import bounded_nesting
 from clawhive_core.runs.model_calls.retry import delay
 from clawhive_core.runs.record.journal import Journal
 
@@ -125,6 +126,7 @@ class Models:
             error = ModelError(f"`{request.model}`: {type(failure).__name__}: {failure}")
         else:
             if isinstance(response, LlmResponse):
+                response = bounded_nesting(response)
                 self._end(request, scope, response)
                 return response
             kind = type(response).__name__
@@ -160,9 +162,15 @@ class Models:
         while True:
             left = self.budget(scope.run.run_id).check()
             attempt += 1
+            seconds = patience.seconds if left is None else min(patience.seconds, left)
             try:
-                seconds = _least(patience.seconds, left)
                 return await self._attempt(adapter, request, scope, right, seconds)
+            except Overdue:
+                name = f"`{adapter.name}:{request.model}`"
+                if seconds < patience.seconds:
+                    raise spent("seconds", f"{name} had not answered by then") from None
+                # Not made again: whoever waited this long should not wait as long once more.
+                raise _late(adapter.name, f"{name} did not answer within {seconds:g} s") from None
             except ModelError as error:
                 import random
 
@@ -188,12 +196,10 @@ class Models:
         try:
             return await bounded.wait(seconds)
         except Overdue:
-            if bounded.is_cut:
-                message = f"the right to ask `{adapter.name}` was revoked while it answered"
-                raise ModelError(message, code="right_revoked") from None
-            # Not made again: whoever waited this long should not wait as long once more.
-            message = f"`{adapter.name}:{request.model}` did not answer within {seconds:g} s"
-            raise ModelError(message, code="timeout") from None
+            if not bounded.is_cut:
+                raise
+            message = f"the right to ask `{adapter.name}` was revoked while it answered"
+            raise ModelError(message, code="right_revoked") from None
         finally:
             unwatched()
 
@@ -383,5 +389,6 @@ async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[Strea
             await close()
 
 
-def _least(one: float, other: float | None) -> float:
-    return one if other is None else min(one, other)
+def _late(provider: str, message: str) -> ModelError:
+    fix = f"raise `models.{provider}.timeout_sec`, or choose another model"
+    return ModelError(message, code="timeout", fix=fix)
