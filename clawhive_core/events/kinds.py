@@ -103,7 +103,15 @@ _KINDS = (
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),
-    Kind(RUN_STATUS, 1, "a run changed its status", {"reason": "why, or null"}),
+    Kind(
+        RUN_STATUS,
+        1,
+        "a run changed its status",
+        {
+            "reason": "why, or null",
+            "warnings": "[{code, message}], about asking a person; only where there are any",
+        },
+    ),
     Kind(
         RUN_END,
         1,

@@ -24,6 +24,7 @@ from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.callbacks import warnings_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import SkillTools
@@ -351,7 +352,7 @@ class Orchestrator:
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id
         self.models.used(run_id)
-        body = {"reason": "a person must answer"}
+        body = {"reason": "a person must answer", **warnings_of(request.scope.ask)}
         event = self._event(request, "run.status", body, "waiting_approval")
         await self.journal.append(event, within=release(run_id))
 
