@@ -27,7 +27,7 @@ from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
 from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.model_calls.nesting import bounded_nesting
-from clawhive_core.runs.model_calls.retry import delay
+from clawhive_core.runs.model_calls.retry import delay, late
 from clawhive_core.runs.record.journal import Journal
 
 MODEL_SECONDS = 600.0
@@ -70,6 +70,7 @@ class Models:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
         patience: How long the provider of a name is waited for; asked once for each.
+        answers_before: How many answers the conversation of a run had before the run.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class Models:
         adapters: Callable[[], Mapping[str, LlmAdapter]],
         journal: Journal,
         patience: Callable[[str], Patience] = lambda _: Patience(),
+        answers_before: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self.adapters = adapters
         self.patience = cache(patience)
+        self.answers_before = answers_before
         self._journal = journal
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
@@ -119,7 +122,8 @@ class Models:
         else:
             self._journal.post(started)
         try:
-            response = await self._answer(adapter, request.to_model(name), scope, right)
+            asked = request.to_model(name, self._answers(scope))
+            response = await self._answer(adapter, asked, scope, right)
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
@@ -170,7 +174,7 @@ class Models:
                 if seconds < patience.seconds:
                     raise spent("seconds", f"{name} had not answered by then") from None
                 # Not made again: whoever waited this long should not wait as long once more.
-                raise _late(adapter.name, f"{name} did not answer within {seconds:g} s") from None
+                raise late(adapter.name, f"{name} did not answer within {seconds:g} s") from None
             except ModelError as error:
                 import random
 
@@ -240,6 +244,8 @@ class Models:
     def _started(self, request: LlmRequest, scope: CallScope) -> Event:
         """Return what records a request."""
         history = self._history(scope)
+        if not history.count and len(request.messages) > 1 and scope.parent_invocation_id is None:
+            history.answers = self.answers_before(scope.run.run_id)
         new = history.extend(request.messages, self._redactor)
         body = {
             "model": request.model,
@@ -253,6 +259,10 @@ class Models:
         }
         plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
         return _event(scope, "model.start", body, "running", plain=plain)
+
+    def _answers(self, scope: CallScope) -> int | None:
+        """Return how many answers its run's conversation had; a tool's own is not counted."""
+        return None if scope.parent_invocation_id is not None else self._history(scope).answers
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
@@ -387,8 +397,3 @@ async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[Strea
         close = getattr(events, "aclose", None)
         if close is not None:
             await close()
-
-
-def _late(provider: str, message: str) -> ModelError:
-    fix = f"raise `models.{provider}.timeout_sec`, or choose another model"
-    return ModelError(message, code="timeout", fix=fix)
