@@ -196,6 +196,8 @@ def print_run(run: Mapping[str, Any], waits: Sequence[Approval], *, printed: boo
         note(f"  {artifact['path']}  {artifact['bytes']} bytes")
     if run["artifacts"]:
         note(f"files: {run['artifacts_dir']}")
+    for warning in run.get("warnings", ()):
+        note(f"warning[{warning['code']}]: {warning['message']}")
     if run["error"] is not None:
         print_failure(run["error"])
     if run["status"] == "waiting_approval":

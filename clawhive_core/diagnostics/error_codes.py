@@ -190,6 +190,15 @@ ERRORS: tuple[Explanation, ...] = (
         "inside `for_each`.",
     ),
     Explanation(
+        "ask_failed",
+        "The program that asks a person failed",
+        "A warning, in `warnings` of a run that waits: the `ask` that the program gave the run "
+        "raised an error, so nobody was asked. Nothing is lost; the log of the program (`clawhive` "
+        "in Python's `logging`) has the traceback.",
+        "Answer with `clawhive approvals`, go on with `clawhive runs resume`, and mend the "
+        "program's `ask`.",
+    ),
+    Explanation(
         "max_tool_rounds",
         "The model used up its rounds",
         "A loop ends after a number of rounds of tool calls, so that it always ends. What the "

@@ -6,6 +6,50 @@ from clawhive_core.diagnostics.explanation import Explanation
 
 MODEL_ERRORS: tuple[Explanation, ...] = (
     Explanation(
+        "model_malformed_call",
+        "The model's tool calls cannot be read",
+        "The provider could not read the tool call that the model wrote, and kept it (Gemini's "
+        "`MALFORMED_FUNCTION_CALL`). The model was told so and asked again, twice in one turn, and "
+        "did no better. What was done before is kept.",
+        "Choose another model with `--model`, or ask for less at once: long or deeply nested "
+        "arguments break most often.",
+    ),
+    Explanation(
+        "model_no_answer",
+        "The model answered nothing",
+        "An answer had neither text nor a tool call. The model was told so and asked again, twice "
+        "in one turn, and answered nothing again, which is no success. What was done is kept.",
+        "Look at what it was told with `clawhive runs show last`; put it otherwise, or choose "
+        "another model.",
+    ),
+    Explanation(
+        "model_refusal",
+        "The model declines",
+        "The model, or its provider's safety system, stopped instead of answering. Calls in such "
+        "an answer are not made.",
+        "Put it otherwise, or choose another model.",
+    ),
+    Explanation(
+        "model_content_filter",
+        "The provider's filter stopped the answer",
+        "The provider held the prompt or the answer back. Calls in such an answer are not made.",
+        "Put it otherwise, or choose another model.",
+    ),
+    Explanation(
+        "model_max_tokens",
+        "The answer is longer than it may be",
+        "The model used up the tokens of one answer before its end; half an answer is none, and "
+        "calls in it are not made.",
+        "Raise `model.max_tokens`, or ask for less at once.",
+    ),
+    Explanation(
+        "unknown_stop_reason",
+        "The model stopped for a reason that is not known",
+        "A warning, in `warnings` of the run: the provider gave a reason to stop that ClawHive "
+        "does not know, after a text, which is kept as the answer. It may not be whole.",
+        "Look the reason up at the provider; update the plugin of the provider.",
+    ),
+    Explanation(
         "wire_name_collision",
         "Two tools have the same name for a model",
         "A model's API allows fewer characters in a tool's name than ClawHive does, so each name "

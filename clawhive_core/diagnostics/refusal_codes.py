@@ -168,8 +168,10 @@ REFUSALS: tuple[Explanation, ...] = (
     Explanation(
         "budget_exceeded",
         "The budget of the run is spent",
-        "The tokens or the cost that the run may use are used up. What was done so far is kept.",
-        "Raise the budget, or give the task in smaller parts.",
+        "The tokens, the cost or the seconds that the run may use are used up; a model that is "
+        "still at work then is stopped. What was done so far is kept.",
+        "Raise `budget.tokens`, `budget.cost` or `budget.seconds`, or give the task in smaller "
+        "parts.",
     ),
     Explanation(
         "repeated_call",

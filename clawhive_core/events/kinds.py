@@ -103,7 +103,15 @@ _KINDS = (
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),
-    Kind(RUN_STATUS, 1, "a run changed its status", {"reason": "why, or null"}),
+    Kind(
+        RUN_STATUS,
+        1,
+        "a run changed its status",
+        {
+            "reason": "why, or null",
+            "warnings": "[{code, message}], about asking a person; only where there are any",
+        },
+    ),
     Kind(
         RUN_END,
         1,
@@ -114,6 +122,7 @@ _KINDS = (
             "error": "{code, message}, or null",
             "usage": "tokens and cost, summed",
             "artifacts": "[{path, media_type, bytes, sha256}]",
+            "warnings": "[{code, message}], about the output; only where there are any",
         },
     ),
     Kind(PLAN_MADE, 1, "a planner answered", {"plan": "planner, steps, output"}),

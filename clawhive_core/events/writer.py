@@ -356,11 +356,14 @@ class Writer:
 
     def _project(self, item: Append, transaction: Transaction) -> None:
         first = len(transaction.rows)
-        transaction.add(item)
-        transaction.write()
-        for row in transaction.rows[first:]:
-            for apply in self._projections.get(row[2], ()):
-                apply(self._connection, stored(row))
+        try:
+            transaction.add(item)
+            transaction.write()
+            for row in transaction.rows[first:]:
+                for apply in self._projections.get(row[2], ()):
+                    apply(self._connection, stored(row))
+        except sqlite3.Error as error:  # a table that is missing is no bug of the caller's
+            raise self._usability.failure(error) from error
 
     def _check_open(self) -> None:
         """What follows a foreign COMMIT or ROLLBACK would be kept row by row."""

@@ -78,6 +78,8 @@ def input_of(call: ToolCall) -> tuple[dict[str, Any], bool]:
         kind = type(json.loads(call.malformed)).__name__
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the arguments are no JSON: {error}") from error
+    if kind == "dict":  # which models are refused at the door, before the log takes them
+        raise InvalidInput(f"the arguments are nested deeper than {MAX_DEPTH} levels")
     raise InvalidInput(f"the arguments are {kind}, and an object is needed")
 
 

@@ -44,6 +44,7 @@ from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.runs.live import Live
+from clawhive_core.runs.loop.conversation import answers_before
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.aside import beside
@@ -95,20 +96,19 @@ class Hive:
         self.subscriptions = contributed.subscriptions(log)
         """Who may use what skills do not give for free."""
         self.approvals = approval_book(log, config, env)
-        self.models = Models(contributed.adapters, log, partial(patience, config))
+        asked = (partial(patience, config), partial(answers_before, log))
+        self.models = Models(contributed.adapters, log, *asked)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         self._sinks = SinkFanout(
             log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
         )
         self.executor = Executor(self._wiring(), executor_limits(config))
-        planners, used = contributed.planners(), partial(used_below, log)
-        self._orchestrator = Orchestrator(
-            self.executor, self.models, log, planners, used_below=used
-        )
+        parts = (self.executor, self.models, log, contributed.planners())
+        self._orchestrator = Orchestrator(*parts, used_below=partial(used_below, log))
         live = Live(log, self.executor, self.models, self.catalog, self.approvals)
-        parts = (live, self.executor, self._orchestrator, lambda: self._requests)
-        self._running = Running(*parts, config.user_dir, self.notes.append)
+        with_them = (live, self.executor, self._orchestrator, lambda: self._requests)
+        self._running = Running(*with_them, config.user_dir, self.notes.append)
         self._spawner = Spawner(self._running)
 
     @classmethod

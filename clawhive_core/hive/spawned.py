@@ -17,8 +17,11 @@ from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
 from clawhive_core.runs.offering.agents import agent_of
 from clawhive_core.runs.record.lineage import child_of_step
-from clawhive_core.runs.record.ownership import cancel
+from clawhive_core.runs.record.ownership import cancel, recover
 from clawhive_core.runs.record.view import run_json
+
+_AT_WORK = frozenset({"pending", "running"})
+_POLL_SECONDS = 0.5
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -42,32 +45,46 @@ class SubAgent:
         import asyncio
 
         self._log = log
+        self._seen: dict[str, Any] | None = None
         self._task: Task[dict[str, Any]] = asyncio.ensure_future(work)
         self._task.add_done_callback(_noticed)
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, or waits for a person."""
+        """Whether it has ended, or waited for a person; `result` says how it stands by now."""
         return self._task.done()
 
     async def result(self) -> dict[str, Any]:
         """Return its run as the JSON object of `run/1`, once it has ended or waits for a person.
 
-        An agent of one call that a session started has no run of its own: there are `run_id` (the
-        session's), `status`, `output` and `error`.
+        It is read anew until it has ended: whoever goes on with it, by `hive.resume` or elsewhere,
+        is waited for. An agent of one call that a session started has no run of its own: there are
+        `run_id` (the session's), `status`, `output` and `error`.
 
         Raises:
             RunError: It was refused, with the code of the refusal, or `cancelled` before it began.
             ClawHiveError: It could not be started.
+            StorageError: It waits, and the hive was closed.
         """
         import asyncio
 
         try:
-            return await asyncio.shield(self._task)
+            run = await asyncio.shield(self._task)
         except asyncio.CancelledError:
             if not self._task.cancelled():
                 raise
             raise RunError("it was cancelled before it began", code="cancelled") from None
+        while (now := self._now(run))["status"] in _AT_WORK:
+            await anyio.sleep(_POLL_SECONDS)
+            recover(self._log)
+        return now
+
+    def _now(self, run: dict[str, Any]) -> dict[str, Any]:
+        """Return a run as it is by now; one that had ended stays as it was."""
+        if self._seen is None or self._seen["status"] not in ENDED:
+            ended = run["status"] in ENDED
+            self._seen = run if ended else run_json(self._log, run["run_id"])
+        return self._seen
 
     async def cancel(self) -> None:
         """End it, with all that it started, and return once that is recorded."""
@@ -78,7 +95,7 @@ class SubAgent:
             await asyncio.wait((self._task,))
         if self._task.cancelled() or self._task.exception() is not None:
             return
-        run = self._task.result()
+        run = self._now(self._task.result())
         if run["status"] not in ENDED:
             cancel(self._log, run["run_id"])
 

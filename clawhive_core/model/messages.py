@@ -19,10 +19,12 @@ StopReason = Literal[
     "pause_turn",
     "refusal",
     "content_filter",
+    "malformed_call",
     "other",
 ]
 """Why a model stopped: `tool_use` where it asks for calls; after `pause_turn` it goes on when
-its own message is sent back; `other` is what no adapter knows (see `raw_stop_reason`)."""
+its own message is sent back; `malformed_call` where it wrote a call that its provider could not
+read and keeps; `other` is what no adapter knows (see `raw_stop_reason`)."""
 
 Effort = Literal["off", "low", "medium", "high"]
 """How much a model should reason before it answers."""
@@ -114,9 +116,12 @@ class LlmRequest:
     """None leaves it to the provider."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further parameters of the provider's API, sent as they are."""
+    answered: int | None = None
+    """How many answers came before it in its conversation, with those that the messages do not hold
+    any more; None where nobody counts. For models that play a script; it is not sent."""
 
-    def to_model(self, model: str) -> LlmRequest:
-        """Return the same request to a model by another name."""
+    def to_model(self, model: str, answered: int | None = None) -> LlmRequest:
+        """Return the same request to a model by another name, with a count where one is given."""
         # `dataclasses.replace` takes five times as long, and every turn passes here.
         return LlmRequest(
             model,
@@ -130,6 +135,7 @@ class LlmRequest:
             self.temperature,
             self.reasoning,
             self.options,
+            self.answered if answered is None else answered,
         )
 
 

@@ -99,7 +99,9 @@ def clawhive_llm_adapters(ctx: HookContext) -> list[LlmAdapter]:
                 return LlmResponse((TextBlock(getattr(block, "text", "")),))
 
             async def stream(self, request):
-                yield StreamEvent("done", response=await self.chat(request))
+                response = await self.chat(request)
+                yield StreamEvent("text", response.text)
+                yield StreamEvent("done", response=response)
 
             async def close(self):
                 pass

@@ -24,6 +24,7 @@ from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.callbacks import warnings_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import SkillTools
@@ -127,6 +128,8 @@ class RunResult:
     output: Any = None
     error: Mapping[str, Any] | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    warnings: Sequence[Mapping[str, Any]] = ()
+    """What a reader of the output should know of it, each with `code` and `message`."""
 
 
 @dataclass(slots=True)
@@ -275,12 +278,14 @@ class Orchestrator:
         if runner.waits:
             return RunResult("waiting_approval")
         error, output = runner.first_error(), runner.output()
-        artifacts = runner.artifacts()
+        artifacts, warnings = runner.artifacts(), ()
         if prompt is not None and runner.plan.output is None and request.model is not None:
             asking = replace(request, tools=(), max_tool_rounds=0, before=planning.before())
             answered = await self._answer(asking, report(runner))
             output, error = answered.output, error or answered.error
-        return RunResult("succeeded" if error is None else "failed", output, error, artifacts)
+            warnings = answered.warnings
+        status = "succeeded" if error is None else "failed"
+        return RunResult(status, output, error, artifacts, warnings)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
         from clawhive_core.runs.loop.compaction import ClearOldResults
@@ -313,7 +318,7 @@ class Orchestrator:
             raise
         except ClawHiveError as error:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
-        return RunResult("succeeded", text, artifacts=loop.artifacts)
+        return RunResult("succeeded", text, None, loop.artifacts, loop.warnings)
 
     def _completing(self, request: RunRequest) -> Callable[[LlmRequest], Awaitable[LlmResponse]]:
         run = request.scope
@@ -327,13 +332,15 @@ class Orchestrator:
             return
         output = result.output
         text = output if isinstance(output, str) else canonical_text(output)
-        body = {
+        body: dict[str, Any] = {
             "output": Blob(output),
             "output_preview": "" if output is None else preview(text),
             "error": result.error,
             "usage": self._used(request.scope.run_id).to_dict(),
             "artifacts": [artifact.to_dict() for artifact in result.artifacts],
         }
+        if result.warnings:
+            body["warnings"] = list(result.warnings)
         await self.journal.append(
             self._event(request, "run.end", body, result.status),
             within=release(request.scope.run_id),
@@ -345,7 +352,7 @@ class Orchestrator:
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id
         self.models.used(run_id)
-        body = {"reason": "a person must answer"}
+        body = {"reason": "a person must answer", **warnings_of(request.scope.ask)}
         event = self._event(request, "run.status", body, "waiting_approval")
         await self.journal.append(event, within=release(run_id))
 

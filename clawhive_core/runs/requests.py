@@ -31,6 +31,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
+from clawhive_core.runs.callbacks import callbacks_of
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.loop.conversation import messages_of, said_before
 from clawhive_core.runs.model_calls.budget import BudgetLimits
@@ -305,10 +306,9 @@ class RequestMaker:
             "command": options.command,
             "profile": self.config.get("user.profile") or {},
             "secrets": self.env.get,
-            "signal": options.on_signal,
             "streams": options.stream,
             "approve": options.approve,
-            "ask": options.ask,
+            **callbacks_of(options),
             "revocations": Revocations(self.log, self.config.user_dir),
         }
 

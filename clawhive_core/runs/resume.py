@@ -66,7 +66,7 @@ class ResumingModels(Models):
     """Answers a resumed run's requests from the record as long as it has answers."""
 
     def __init__(self, record: Record, live: Models, journal: ResumingJournal) -> None:
-        super().__init__(live.adapters, journal, live.patience)
+        super().__init__(live.adapters, journal, live.patience, live.answers_before)
         self._record = record
         self._live = live
 

@@ -13,6 +13,9 @@ _RESTORE = (
     "and start with a new one."
 )
 
+_LACKS = ("no such table", "no such column", "no such view")
+"""How SQLite's messages begin where a file has not what its version says (code SQLITE_ERROR)."""
+
 # Primary result codes (https://www.sqlite.org/rescode.html), with the sentence and the fix.
 _FAULTS: Mapping[int, tuple[str, str, str]] = {
     sqlite3.SQLITE_NOTADB: ("not_a_database", "is not an SQLite database", _RESTORE),
@@ -55,7 +58,7 @@ def storage_error(error: sqlite3.Error | OSError, path: Path | str) -> StorageEr
     """Return the StorageError for a failure of SQLite or the file system at `path`.
 
     `data["cause"]` is one of `not_a_database corrupt full read_only no_permission cannot_open
-    busy io_error failed`.
+    busy io_error incomplete failed`.
     """
     cause, sentence, fix = _fault(error)
     return StorageError(
@@ -68,5 +71,7 @@ def _fault(error: sqlite3.Error | OSError) -> tuple[str, str, str]:
         return _FAULTS[sqlite3.SQLITE_PERM]
     if isinstance(error, OSError):
         return _FAULTS[sqlite3.SQLITE_CANTOPEN]
+    if str(error).startswith(_LACKS):
+        return "incomplete", "lacks a part of itself", _RESTORE
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return _FAULTS.get(code, ("failed", "failed", "See the message in brackets."))

@@ -59,6 +59,23 @@ def test_the_rounds_are_bounded(clawhive):
     assert clawhive("run", "go", "--max-tool-rounds", "0").code == 2
 
 
+def test_an_answer_of_no_use_fails_and_a_doubtful_one_is_said_on_stderr(clawhive):
+    def answers(*script):
+        clawhive.root.joinpath("s.json").write_text(json.dumps(script))
+        return clawhive("run", "go", "--model", "scripted:s.json")
+
+    done = answers(*[{"text": "half", "stop_reason": "malformed_call"}] * 9)
+    assert (done.code, done.out) == (1, "")
+    assert "error[model_malformed_call]" in done.err
+    assert "fix: " in done.err
+    done = answers(*[""] * 9)
+    assert (done.code, done.out) == (1, "")
+    assert "error[model_no_answer]" in done.err
+    done = answers({"text": "half", "stop_reason": "other"})
+    assert (done.code, done.out) == (0, "half\n")
+    assert "warning[unknown_stop_reason]" in done.err
+
+
 def test_a_default_model_of_the_users_configuration_is_used(clawhive):
     folder = clawhive.home / ".config" / "clawhive"
     folder.mkdir(parents=True)

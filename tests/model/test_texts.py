@@ -54,3 +54,12 @@ async def test_what_a_model_is_sent_of_a_tool_can_be_written():
     assert run["status"] == "succeeded"
     (result,) = model.requests[-1].messages[-1].content
     assert result.output == "a\\ud800b"
+
+
+@pytest.mark.promise("P-248")
+async def test_what_a_person_and_a_model_say_can_be_written():
+    model = ScriptedModel(["half \ud800 of a pair"])
+    async with memory_hive(adapters=[model]) as hive:
+        run = await hive.run("caf\udce9", model="scripted:any")
+    assert run["output"] == "half \\ud800 of a pair"
+    assert model.requests[0].messages[0].content[0].text == "caf\\udce9"

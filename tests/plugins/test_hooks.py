@@ -7,10 +7,11 @@ from pathlib import Path
 import pluggy
 import pytest
 
-from clawhive_core import HookContext, hookimpl
+from clawhive_core import HookContext, LlmMessage, LlmRequest, hookimpl
 from clawhive_core.plugins import hookspecs, reference
 from clawhive_core.plugins.contribution import HookCaller
 from clawhive_core.plugins.hookspecs import PROTOCOLS
+from clawhive_core.testing import check_adapter
 
 HOOKS = [
     "clawhive_tool_providers",
@@ -60,6 +61,15 @@ def test_the_example_of_every_hook_runs_and_contributes(hook):
     caller = HookCaller(Namespace(namespace), "demo")
     assert caller.hooks == {hook}
     assert len(caller.call(hook, context(forget=True))) == 1
+
+
+async def test_the_adapter_of_the_page_keeps_to_the_protocol():
+    namespace = {"__name__": "example"}
+    exec(compile(reference.example("clawhive_llm_adapters"), "example", "exec"), namespace)
+    (adapter,) = namespace["clawhive_llm_adapters"](context())
+    await check_adapter(adapter)
+    asked = LlmRequest("x", (LlmMessage.text("user", "hello"),))
+    assert (await adapter.chat(asked)).text == "hello"
 
 
 class Namespace:

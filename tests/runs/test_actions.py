@@ -3,7 +3,7 @@
 import pytest
 
 from clawhive_core.errors import ModelError
-from clawhive_core.model.messages import LlmResponse, ProviderBlock, TextBlock, ThinkingBlock
+from clawhive_core.model.messages import LlmResponse, MediaBlock, ProviderBlock, TextBlock
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.runs.record.page import items_of
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
@@ -53,13 +53,8 @@ async def test_a_turn_that_comes_to_nothing_finishes_with_what_went_wrong(
 @pytest.mark.promise("P-203")
 @pytest.mark.parametrize(
     ("answer", "action"),
-    [
-        ("words", "respond"),
-        ("", "finish"),
-        (LlmResponse(()), "finish"),
-        (LlmResponse((ThinkingBlock("hm"),)), "finish"),
-    ],
-    ids=["words", "empty", "nothing", "thoughts"],
+    [("words", "respond"), (LlmResponse((MediaBlock("image", "image/png", "AA=="),)), "finish")],
+    ids=["words", "image"],
 )
 async def test_a_last_turn_responds_with_words_and_finishes_without(tools, answer, action):
     async with house(tools, answer) as hive:

@@ -7,7 +7,7 @@ import pytest
 from clawhive_core.errors import RunError, UsageError
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.events import Event
-from clawhive_core.testing import memory_hive
+from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 KEEP = {"risk": "guarded", "effects": {"path": "fs.write"}, "idempotent": True}
 
@@ -131,6 +131,45 @@ async def test_somebody_who_gives_no_answer_lets_the_run_park(writing, define):
 
         run = await hive.run(task="job", options=RunOptions(approve="ask", ask=ask))
         assert run["status"] == "waiting_approval"
+
+
+@pytest.mark.promise("P-256")
+@pytest.mark.parametrize("error", [ValueError("no window"), RuntimeError("x\ny"), OSError(5, "io")])
+async def test_an_asking_that_fails_lets_the_run_wait_and_says_so(writing, define, caplog, error):
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+
+        async def ask(approval):
+            raise error
+
+        run = await hive.run(task="job", options=RunOptions(approve="ask", ask=ask))
+        assert (run["status"], run["error"], count(hive)) == ("waiting_approval", None, 0)
+        (warning,) = run["warnings"]
+        assert warning["code"] == "ask_failed"
+        assert type(error).__name__ in warning["message"]
+        assert [each.exc_info[1] for each in caplog.records] == [error]
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last")
+        assert (run["status"], count(hive)) == ("succeeded", 1)
+        assert "warnings" not in run
+        assert (await hive.replay("last")).ok
+
+
+@pytest.mark.promise("P-256")
+@pytest.mark.parametrize("planner", ["react", "llm"])
+async def test_a_listener_that_fails_stops_no_run_and_is_logged_once(writing, caplog, planner):
+    def broken(signal):
+        raise KeyError(signal.kind)
+
+    script = ['{"steps": []}'] if planner == "llm" else [calling("test.none", {})]
+    model = ScriptedModel([*script, "done"])
+    async with memory_hive(providers=[writing], adapters=[model]) as hive:
+        run = await hive.run(
+            "go", model="scripted:x", planner=planner, on_signal=broken, stream=True
+        )
+        assert (run["status"], run["output"]) == ("succeeded", "done")
+    (record,) = caplog.records
+    assert (record.name, record.exc_info[0]) == ("clawhive", KeyError)
 
 
 async def test_an_answer_from_elsewhere_ends_the_asking(writing, define):

@@ -111,17 +111,35 @@ async def test_planning_anew_is_bounded_and_the_run_fails_with_what_is_known(too
         (plan(step("a", needs=["z"])), "no step"),
         (plan(step("a", needs=["b"]), step("b", needs=["a"])), "circle"),
         (plan(*(step(f"s{n}") for n in range(51))), "51 steps"),
+        ("[" * 100_000, "nested too deep"),
+        (plan(step("a", n="DEEP")).replace('"DEEP"', "[" * 900 + "]" * 900), "100 levels"),
+        (plan(step("a", n="DEEP")).replace('"DEEP"', "[" * 100 + "]" * 100), "100 levels"),
+        ("", "not JSON"),
+        (LlmResponse(()), "not JSON"),
     ],
 )
 async def test_a_bad_plan_is_shown_to_the_model_once_and_a_good_one_counts(tools, bad, told):
     opening = house(tools, bad, f"```json\n{plan(step('a'))}\n```", "done")
     async with opening as hive:
         assert (await run(hive))["output"] == "done"
-        assert told in opening.model.requests[1].messages[-1].content[0].text
+        corrected = opening.model.requests[1].messages
+        assert told in corrected[-1].content[-1].text
+        assert all(message.content for message in corrected)
+        assert (await hive.replay("last")).ok
     async with house(tools, bad, bad) as hive:
         done = await run(hive)
         assert done["error"]["code"] == "cannot_plan"
         assert told in done["error"]["message"]
+        assert (await hive.replay("last")).ok
+
+
+async def test_two_bad_plans_end_the_run_with_what_was_wrong_with_either(tools):
+    many = plan(*(step(f"s{n}") for n in range(51)))
+    async with house(tools, many, "[" * 100_000) as hive:
+        done = await run(hive)
+        assert (done["status"], done["error"]["code"]) == ("failed", "cannot_plan")
+        assert "51 steps, and 50 are the most" in done["error"]["message"]
+        assert "nested too deep" in done["error"]["message"]
         assert (await hive.replay("last")).ok
 
 

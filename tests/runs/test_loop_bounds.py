@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,6 +148,44 @@ async def test_arguments_that_are_no_json_are_told_to_the_model_and_nothing_runs
         assert (await hive.replay("last")).ok
 
 
+def nested(levels):
+    value = "end"
+    for _ in range(levels):
+        value = {"n": value}
+    return value
+
+
+@pytest.mark.promise("P-107")
+@pytest.mark.parametrize("levels", [101, 250, 900, 5_000])
+async def test_arguments_that_are_nested_too_deep_are_told_to_the_model(tools, levels):
+    deep = LlmResponse((ToolCall("c1", "test.echo", nested(levels)),), "tool_use")
+    model = ScriptedModel([deep, calling("test.echo", {"n": 1}), "ok"])
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        run = await hive.run("go", model=MODEL)
+        assert run["output"] == "ok"
+        (refused,) = results(model, 1)
+        assert refused.structured["error"] == "invalid_input"
+        assert "100 levels" in refused.structured["message"]
+        assert tools.calls == [("test.echo", {"n": 1})]
+        assert (await hive.replay("last")).ok
+        assert (await hive.replay("last", "model")).new_run_id is not None
+
+
+async def test_arguments_of_a_hundred_levels_are_passed_on(tools):
+    model = ScriptedModel([calling("test.echo", nested(100)), "ok"])
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        assert (await hive.run("go", model=MODEL))["output"] == "ok"
+    assert tools.calls == [("test.echo", nested(100))]
+
+
+async def test_a_deep_call_repeated_is_noticed_and_its_provider_words_stay_readable(tools):
+    call = ToolCall("c1", "test.echo", nested(900), native={"scripted": nested(900)})
+    model = ScriptedModel([LlmResponse((call,), "tool_use")] * 3)
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        run = await hive.run("go", model=MODEL)
+    assert run["error"]["code"] == "repeated_call"
+
+
 def busy(code="overloaded", **more):
     return raising(model_failure(code, "busy", status=529, retry_after=0, **more))
 
@@ -225,6 +264,31 @@ async def test_a_budget_of_no_seconds_asks_no_model():
     async with memory_hive(adapters=[ScriptedModel(["x"])], settings={"budget.seconds": 0}) as hive:
         run = await hive.run("go", model=MODEL)
         assert run["error"]["code"] == "budget_exceeded"
+        assert (await hive.replay("last")).ok
+
+
+class Hanging(ScriptedModel):
+    async def chat(self, request):
+        await anyio.sleep_forever()
+
+
+@pytest.mark.promise("P-109")
+@pytest.mark.parametrize(
+    ("budget", "patience", "code", "key"),
+    [
+        (0.05, 60, "budget_exceeded", "budget.seconds"),
+        (60, 0.05, "timeout", "models.scripted.timeout_sec"),
+    ],
+)
+async def test_a_model_that_hangs_ends_with_the_limit_that_was_the_lower(
+    budget, patience, code, key
+):
+    settings = {"budget.seconds": budget, "models.scripted.timeout_sec": patience}
+    async with memory_hive(adapters=[Hanging([])], settings=settings) as hive:
+        run = await hive.run("go", model=MODEL)
+        assert (run["status"], run["error"]["code"]) == ("failed", code)
+        assert key in run["error"]["fix"]
+        assert "scripted:test" in run["error"]["message"]
         assert (await hive.replay("last")).ok
 
 

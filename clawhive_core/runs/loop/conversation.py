@@ -56,6 +56,20 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
     return tuple(later)
 
 
+def answers_before(log: EventLog, run_id: str) -> int:
+    """Return how many answers models gave in the runs that a run continues.
+
+    Plans and answers that were of no use count too, unlike in `messages_of`.
+    """
+    count, run = 0, start_of(log, run_id).get("continues")
+    while run is not None:
+        ends = [stored.event for stored in log.events(run_id=run, kinds=("model.end",))]
+        given = [event for event in ends if event.status == "succeeded"]
+        count += sum(not is_nested(event.step_id) for event in given)
+        run = start_of(log, run).get("continues")
+    return count
+
+
 def is_turn(step_id: str | None) -> bool:
     """Whether a step is a turn of a run's loop."""
     return step_id is not None and _TURN.fullmatch(step_id) is not None

@@ -21,6 +21,15 @@ from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.loop.compaction import Compaction
 from clawhive_core.runs.loop.repetition import Repetition
 from clawhive_core.runs.loop.side_by_side import side_by_side
+from clawhive_core.runs.loop.usable import (
+    CUT_SHORT,
+    MAX_AGAIN,
+    Unusable,
+    cut_short,
+    doubt,
+    unusable,
+    with_remark,
+)
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import Offering, SkillTools
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
@@ -34,15 +43,6 @@ SYSTEM = (
     "You act for the user through tools. A call may be refused: read `next` in the refusal, do "
     "that, or say what the user can do. Answer in text when you are done."
 )
-
-
-CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
-"""Reasons to stop that leave no answer, and calls that nobody should make."""
-_NEXT = {
-    "max_tokens": "raise `model.max_tokens`, or ask for less at once",
-    "refusal": "the model declines; put it otherwise, or choose another model",
-    "content_filter": "the provider's filter stopped it; put it otherwise, or choose another model",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class Loop:
     settings: LoopSettings
     compaction: Compaction | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    warnings: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
+    """What a reader of the answer should know of it, each with `code` and `message`."""
     _offering: Offering = field(init=False)
     _system: str = field(init=False)
     _cache_hints: Mapping[str, Any] = field(init=False)
@@ -102,13 +104,13 @@ class Loop:
     async def answer(self, prompt: str) -> str:
         """Return the model's final text; each turn ends in one recorded action.
 
-        Its calls are a step each; without calls it responds, or finishes: with nothing to say, or
-        with what went wrong.
+        Its calls are a step each; without calls it responds, or finishes: without words, or with
+        what went wrong. An answer of which nothing can be used is asked for again.
 
         Raises:
             ModelError: The model failed, or the budget is spent.
             RunError: `max_tool_rounds`, `repeated_call`, `too_many_refusals`, or the model stopped
-                without an answer.
+                without an answer, or with none that can be used.
             NeedHumanApproval: A call waits for a person; the other calls of its turn have ended.
         """
         try:
@@ -125,9 +127,11 @@ class Loop:
         for turn in range(self.settings.max_tool_rounds + 1):
             self._open_turn = turn
             response = await self._turn(messages, turn)
+            if (problem := unusable(response)) is not None:
+                response = await self._asked_again(messages, turn, response, problem)
             calls = response.tool_calls
             if response.stop_reason in CUT_SHORT:
-                raise _cut_short(response)
+                raise cut_short(response)
             if not calls and response.stop_reason != "pause_turn":
                 return self._respond(response, turn)
             if turn == self.settings.max_tool_rounds:
@@ -147,6 +151,25 @@ class Loop:
             code="max_tool_rounds",
             fix="ask for less at once, or raise --max-tool-rounds",
         )
+
+    async def _asked_again(
+        self, messages: list[LlmMessage], turn: int, response: LlmResponse, problem: Unusable
+    ) -> LlmResponse:
+        """Return a turn's answer after one of which nothing can be used, and which is dropped.
+
+        Raises:
+            RunError: `model_malformed_call`, `model_no_answer`: it is not better when asked again.
+        """
+        step = self._step(turn)
+        for _ in range(MAX_AGAIN):
+            messages[-1:] = with_remark(messages[-1], problem.told)
+            self.run.signal(Signal("again", step, self.settings.model, text=problem.message))
+            response = await self._turn(messages, turn)
+            still = unusable(response)
+            if still is None:
+                return response
+            problem = still
+        raise problem.error(response)
 
     async def _compacted(
         self, messages: list[LlmMessage], response: LlmResponse, turn: int
@@ -241,7 +264,9 @@ class Loop:
         return outcome
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
-        """End the turn of the answer; an empty one is an answer too, without words."""
+        """End the turn of the answer; one of images only is an answer too, without words."""
+        if (warning := doubt(response)) is not None:
+            self.warnings.append(warning)
         self._end(turn, "respond" if response.text else "finish", response.text)
         return response.text
 
@@ -266,16 +291,6 @@ class Loop:
     def _scope(self, step_id: str, ordinal: int) -> CallScope:
         enabled = self._offering.enabled
         return CallScope(self.run, self.principal, step_id, ordinal=ordinal, enabled=enabled)
-
-
-def _cut_short(response: LlmResponse) -> RunError:
-    reason = response.stop_reason
-    said = preview(response.text, 200)
-    return RunError(
-        f"the model stopped without an answer: {reason}" + (f" (after: {said})" if said else ""),
-        code=f"model_{reason}",
-        fix=_NEXT[reason],
-    )
 
 
 def _stuck() -> RunError:

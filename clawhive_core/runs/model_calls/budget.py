@@ -103,18 +103,27 @@ class Budget:
         if self.is_unbounded:
             return None
         left = self.left()
-        for name, what in (("tokens", "tokens"), ("cost", "dollars"), ("seconds", "seconds")):
+        for name in _UNITS:
             if getattr(left, name) == 0:
-                raise ModelError(
-                    f"the budget of the run is spent: no {what} are left",
-                    code="budget_exceeded",
-                    fix=f"raise `budget.{name}` in the configuration, or ask for less at once",
-                )
+                raise spent(name)
         return left.seconds
 
     def below(self, limits: BudgetLimits) -> Budget:
         """Return the account of a run that this one starts: it draws on this account too."""
         return Budget(limits, self, clock=self.clock)
+
+
+_UNITS = {"tokens": "tokens", "cost": "dollars", "seconds": "seconds"}
+
+
+def spent(name: str, more: str = "") -> ModelError:
+    """Return the error of a run that has used up one of the three, by its name in the limits."""
+    return ModelError(
+        f"the budget of the run is spent: no {_UNITS[name]} are left"
+        + (f"; {more}" if more else ""),
+        code="budget_exceeded",
+        fix=f"raise `budget.{name}` in the configuration, or ask for less at once",
+    )
 
 
 def _less(limit: Any, used: Any) -> Any:

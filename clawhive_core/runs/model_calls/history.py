@@ -19,6 +19,8 @@ class History:
 
     count: int = 0
     last: LlmMessage | None = None
+    answers: int = 0
+    """How many answers came, those included that the conversation does not hold any more."""
     _hash: Any = None
     _said: tuple[Any, list[Any], bytes] | None = None
 
@@ -34,6 +36,7 @@ class History:
         """
         value = [block_to_json(block) for block in content]
         data = canonical(value)
+        self.answers += 1
         self._said = (content, value, data)
         return Blob(value, encoded=data)
 

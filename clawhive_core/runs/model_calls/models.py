@@ -24,9 +24,10 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
-from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
+from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
 from clawhive_core.runs.model_calls.history import History
-from clawhive_core.runs.model_calls.retry import delay
+from clawhive_core.runs.model_calls.readable import readable
+from clawhive_core.runs.model_calls.retry import delay, late
 from clawhive_core.runs.record.journal import Journal
 
 MODEL_SECONDS = 600.0
@@ -69,6 +70,7 @@ class Models:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
         patience: How long the provider of a name is waited for; asked once for each.
+        answers_before: How many answers the conversation of a run had before the run.
     """
 
     def __init__(
@@ -76,9 +78,11 @@ class Models:
         adapters: Callable[[], Mapping[str, LlmAdapter]],
         journal: Journal,
         patience: Callable[[str], Patience] = lambda _: Patience(),
+        answers_before: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self.adapters = adapters
         self.patience = cache(patience)
+        self.answers_before = answers_before
         self._journal = journal
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
@@ -118,13 +122,15 @@ class Models:
         else:
             self._journal.post(started)
         try:
-            response = await self._answer(adapter, request.to_model(name), scope, right)
+            asked = request.to_model(name, self._answers(scope))
+            response = await self._answer(adapter, asked, scope, right)
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
             error = ModelError(f"`{request.model}`: {type(failure).__name__}: {failure}")
         else:
             if isinstance(response, LlmResponse):
+                response = readable(response)
                 self._end(request, scope, response)
                 return response
             kind = type(response).__name__
@@ -160,9 +166,15 @@ class Models:
         while True:
             left = self.budget(scope.run.run_id).check()
             attempt += 1
+            seconds = patience.seconds if left is None else min(patience.seconds, left)
             try:
-                seconds = _least(patience.seconds, left)
                 return await self._attempt(adapter, request, scope, right, seconds)
+            except Overdue:
+                name = f"`{adapter.name}:{request.model}`"
+                if seconds < patience.seconds:
+                    raise spent("seconds", f"{name} had not answered by then") from None
+                # Not made again: whoever waited this long should not wait as long once more.
+                raise late(adapter.name, f"{name} did not answer within {seconds:g} s") from None
             except ModelError as error:
                 import random
 
@@ -188,12 +200,10 @@ class Models:
         try:
             return await bounded.wait(seconds)
         except Overdue:
-            if bounded.is_cut:
-                message = f"the right to ask `{adapter.name}` was revoked while it answered"
-                raise ModelError(message, code="right_revoked") from None
-            # Not made again: whoever waited this long should not wait as long once more.
-            message = f"`{adapter.name}:{request.model}` did not answer within {seconds:g} s"
-            raise ModelError(message, code="timeout") from None
+            if not bounded.is_cut:
+                raise
+            message = f"the right to ask `{adapter.name}` was revoked while it answered"
+            raise ModelError(message, code="right_revoked") from None
         finally:
             unwatched()
 
@@ -234,6 +244,8 @@ class Models:
     def _started(self, request: LlmRequest, scope: CallScope) -> Event:
         """Return what records a request."""
         history = self._history(scope)
+        if not history.count and len(request.messages) > 1 and scope.parent_invocation_id is None:
+            history.answers = self.answers_before(scope.run.run_id)
         new = history.extend(request.messages, self._redactor)
         body = {
             "model": request.model,
@@ -247,6 +259,10 @@ class Models:
         }
         plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
         return _event(scope, "model.start", body, "running", plain=plain)
+
+    def _answers(self, scope: CallScope) -> int | None:
+        """Return how many answers its run's conversation had; a tool's own is not counted."""
+        return None if scope.parent_invocation_id is not None else self._history(scope).answers
 
     def _history(self, scope: CallScope) -> History:
         # A tool that asks a model has a conversation of its own beside the loop's.
@@ -381,7 +397,3 @@ async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[Strea
         close = getattr(events, "aclose", None)
         if close is not None:
             await close()
-
-
-def _least(one: float, other: float | None) -> float:
-    return one if other is None else min(one, other)

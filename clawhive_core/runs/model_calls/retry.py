@@ -5,7 +5,7 @@ The distances follow "Exponential Backoff And Jitter" (AWS Architecture Blog, 20
 
 from __future__ import annotations
 
-from clawhive_core.errors import ClawHiveError
+from clawhive_core.errors import ClawHiveError, ModelError
 
 FIRST_SECONDS = 1.0
 MOST_SECONDS = 30.0
@@ -29,3 +29,9 @@ def delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> fl
     if asked is not None:
         return None if asked > PATIENCE_SECONDS else max(0.0, float(asked))
     return chance * min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (attempt - 1))
+
+
+def late(provider: str, message: str) -> ModelError:
+    """Return the error of a provider that was waited for as long as one may be."""
+    fix = f"raise `models.{provider}.timeout_sec`, or choose another model"
+    return ModelError(message, code="timeout", fix=fix)

@@ -12,6 +12,7 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.planner import PlanContext
+from clawhive_core.runs.loop.usable import with_remark
 from clawhive_core.runs.plans.planning import as_said
 from clawhive_core.runs.plans.steps import check_plan
 
@@ -78,7 +79,7 @@ class LlmPlanner:
         messages = [*ctx.before, LlmMessage.text("user", _question(task, ctx))]
         if ctx.failed:
             messages += [*as_said(ctx.earlier), LlmMessage.text("user", _news(ctx))]
-        problem = ""
+        problems: list[str] = []
         for _ in range(2):
             request = LlmRequest(
                 ctx.model, tuple(messages), system=_system(ctx), response_schema=_SCHEMA
@@ -87,14 +88,13 @@ class LlmPlanner:
             try:
                 return _plan(self.name, response.text, ctx)
             except (ValueError, RunError) as error:
-                problem = error.message if isinstance(error, RunError) else str(error)
-            again = f"That is no plan: {problem}. Answer with the whole JSON object again."
-            messages += [
-                LlmMessage("assistant", response.content),
-                LlmMessage.text("user", again),
-            ]
+                problems.append(error.message if isinstance(error, RunError) else str(error))
+            again = f"That is no plan: {problems[-1]}. Answer with the whole JSON object again."
+            if response.content:
+                messages.append(LlmMessage("assistant", response.content))
+            messages[-1:] = with_remark(messages[-1], again)
         raise RunError(
-            f"the model made no plan: {problem}",
+            f"the model made no plan: {problems[0]}; told so, again none: {problems[1]}",
             code="cannot_plan",
             fix="use the planner `react`, or another model",
         )
@@ -142,6 +142,8 @@ def _plan(planner: str, text: str, ctx: PlanContext) -> Plan:
     """
     try:
         value = json.loads(_unfenced(text))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     except ValueError as error:
         raise ValueError(f"it is not JSON: {error}") from None
     rows: Any = cast("dict[str, Any]", value).get("steps") if isinstance(value, dict) else None

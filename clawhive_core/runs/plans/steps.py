@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import anyio
 
-from clawhive_core.errors import CapabilityError, NeedHumanApproval, RunError
+from clawhive_core.errors import CapabilityError, InvalidInput, NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
+from clawhive_core.execution.plain import MAX_INPUT, plain_json
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.grants import CapabilityGrant
@@ -264,8 +265,8 @@ def check_plan(plan: Plan) -> None:
     """Refuse a plan that cannot run.
 
     Raises:
-        RunError: `invalid_plan`: a name that cannot be referred to, a name twice, an unknown need,
-            or a cycle.
+        RunError: `invalid_plan`: a name that cannot be referred to, a name twice, an input that is
+            no JSON or nested too deep, an unknown need, or a cycle.
     """
     names = [step.name for step in plan.steps]
     if unnamable := [name for name in names if _NAME.fullmatch(name) is None]:
@@ -277,6 +278,13 @@ def check_plan(plan: Plan) -> None:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise RunError(f"two steps are named `{min(twice)}`", code="invalid_plan")
+    for step in plan.steps:
+        try:
+            plain_json(step.input, MAX_INPUT)
+        except InvalidInput as error:
+            raise RunError(
+                f"the input of step `{step.name}`: {error.message}", code="invalid_plan"
+            ) from None
     needs = {step.name: needs_of(step) for step in plan.steps}
     for name, needed in needs.items():
         if unknown := needed - set(names):

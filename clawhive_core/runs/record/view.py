@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError, UnknownId
@@ -92,6 +92,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
         "steps": fold.finished_steps(status),
         "usage": _NO_USAGE if end is None else end["usage"],
         "error": None if end is None else end["error"],
+        **({"warnings": fold.warnings} if fold.warnings else {}),
     }
 
 
@@ -122,6 +123,8 @@ class _Fold:
         self.steps: dict[str, dict[str, Any]] = {}
         self.invocations: dict[str, dict[str, Any]] = {}
         self.end: Mapping[str, Any] | None = None
+        self.warnings: Sequence[Mapping[str, Any]] = ()
+        """Of the run's last stop."""
 
     def take(self, stored: StoredEvent) -> None:
         """Take one event."""
@@ -133,9 +136,11 @@ class _Fold:
         elif event.kind == "step.end":
             self._step_end(stored)
         elif event.kind == "run.end":
-            self.end = event.body
-        elif event.kind == "run.status" and event.status == "interrupted":
-            self._broken_off()
+            self.end, self.warnings = event.body, event.body.get("warnings", ())
+        elif event.kind == "run.status":
+            self.warnings = event.body.get("warnings", ())
+            if event.status == "interrupted":
+                self._broken_off()
 
     def _invocation(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body

@@ -26,15 +26,13 @@ from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.runs.loop.usable import no_answer
 from clawhive_core.runs.offering.agents import AGENTS, Agent
 from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.record.lineage import below, child_of_step, end_of, start_of
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.sub_agents.child import Nursery
-
-NO_ANSWER = frozenset({"refusal", "content_filter", "max_tokens"})
-"""The reasons to stop with which a model gives no answer."""
 
 _TIMEOUT_MS = 3_600_000
 _POLL_SECONDS = 0.5
@@ -214,11 +212,9 @@ class AgentProvider:
         response = await context.complete(
             LlmRequest(model, (message,), system=agent.persona or None)
         )
-        if response.stop_reason in NO_ANSWER:
-            raise ToolError(
-                f"the model of `{agent.name}` stopped without an answer: {response.stop_reason}",
-                code=f"model_{response.stop_reason}",
-            )
+        if (error := no_answer(response)) is not None:
+            message = f"`{agent.name}`: {error.message}"
+            raise ToolError(message, code=error.code, fix=error.fix)
         return ToolResult(context.tool_call_id, response.text)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """The model `scripted:NAME`: answers from a script, for demonstrations and tests without a key.
 
 Many runs share one adapter, and a replay asks again what a run asked. So an answer follows from the
-request's messages alone, never from what was asked before.
+request alone, which says how many came before it, never from what this adapter was asked before.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class ScriptedAdapter:
         if request.model == DEMO:
             return answer(_DEMO, _answered(_since_prompt(request.messages)) + 1, request)
         script = _load(self._root, request.model)
-        return answer(script, _answered(request.messages) + 1, request)
+        before = request.answered
+        number = _answered(request.messages) if before is None else before
+        return answer(script, number + 1, request)
 
     async def stream(self, request: LlmRequest) -> AsyncIterator[StreamEvent]:
         """Yield the answer's blocks, then the whole."""

@@ -26,6 +26,7 @@ _STOPS: Mapping[str, StopReason] = {
     "STOP": "end_turn",
     "MAX_TOKENS": "max_tokens",
     "CONTINUATION": "max_tokens",
+    "MALFORMED_FUNCTION_CALL": "malformed_call",
     **dict.fromkeys(
         (
             "SAFETY",

@@ -87,7 +87,7 @@ async def test_complete_calls_are_asked_for_unless_the_answer_was_cut(api, finis
 async def test_a_malformed_call_of_which_nothing_came_is_no_call(api):
     body = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "content": {}}]}
     response, _ = await api.chat(body)
-    assert (response.content, response.stop_reason) == ((), "other")
+    assert (response.content, response.stop_reason) == ((), "malformed_call")
     assert response.raw_stop_reason == "MALFORMED_FUNCTION_CALL"
 
 
