@@ -45,7 +45,7 @@ def _bounded(block: ContentBlock) -> ContentBlock:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested more than `most` levels deep."""
+    """Whether lists and objects are nested more than `most` levels deep, one at least."""
     level = [value]
     for _ in range(most):
         level = [inner for each in level for inner in _inside(each)]
