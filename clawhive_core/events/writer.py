@@ -362,7 +362,7 @@ class Writer:
             for row in transaction.rows[first:]:
                 for apply in self._projections.get(row[2], ()):
                     apply(self._connection, stored(row))
-        except sqlite3.Error as error:  # a table that is missing is no bug of the caller's
+        except sqlite3.OperationalError as error:  # a table that is missing is no caller's bug
             raise self._usability.failure(error) from error
 
     def _check_open(self) -> None:

@@ -276,7 +276,8 @@ def tell(ctx: InvokeContext) -> dict:
 """,
     )
     code, result = call(terminal, "keeper.tell")
-    assert (code, result["structured"]["token"]) == (0, secret)
+    assert (code, result["structured"]["token"]) == (0, "[redacted]")
+    assert "s3cr3t" not in json.dumps(result)
     folder = terminal.project / ".clawhive"
     stored = b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
     assert b"s3cr3t" not in stored

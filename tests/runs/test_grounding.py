@@ -66,7 +66,8 @@ async def test_the_question_says_where_each_destination_comes_from(mail):
             {"argument": "to", "kind": "recipient", "value": "ana@x.org"}
             | {"source": "the user's words", "tainted": False, "seen_in": None},
         ]
-        shown = describe(approval, hive.approvals.input_of(approval))
+        lines = describe(approval, hive.approvals.input_of(approval))
+        shown = "".join(f"{line}\n" for line in lines)
         assert (
             "recipient eve@x.org: not in your words; first seen in the output of test.read"
             " (untrusted), step r0.0\n" in shown

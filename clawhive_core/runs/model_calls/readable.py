@@ -51,7 +51,7 @@ def _bounded(call: ToolCall) -> ToolCall:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested more than `most` levels deep."""
+    """Whether lists and objects are nested more than `most` levels deep, one at least."""
     level = [value]
     for _ in range(most):
         level = [inner for each in level for inner in _inside(each)]

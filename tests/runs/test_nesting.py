@@ -1,0 +1,62 @@
+"""How deep a model's arguments are nested, counted without recursion."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from clawhive_core.runs.model_calls.nesting import bounded_nesting, is_deeper
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clawhive_core.errors import InvalidInput
+from clawhive_core.execution.plain import MAX_DEPTH, MAX_INPUT, plain_object
+from clawhive_core.model.messages import LlmResponse, TextBlock
+from clawhive_core.model.tools import ToolCall
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.tuples(inner)
+    ),
+    max_leaves=20,
+)
+
+
+def levels(value):
+    if isinstance(value, dict):
+        return 1 + max(map(levels, value.values()), default=0)
+    if isinstance(value, list | tuple):
+        return 1 + max(map(levels, value), default=0)
+    return 0
+
+
+@given(VALUES, st.integers(1, 8))
+def test_it_is_deeper_where_a_count_by_recursion_says_so(value, most):
+    assert is_deeper(value, most) == (levels(value) > most)
+
+
+def nested(depth, inner=()):
+    value = list(inner)
+    for _ in range(depth - 1):
+        value = {"n": value}
+    return value
+
+
+@pytest.mark.parametrize("depth", [2, MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 900])
+def test_what_is_bounded_is_what_the_executor_would_refuse(depth):
+    said = TextBlock("x")
+    response = LlmResponse((said, ToolCall("c", "a.b", nested(depth))), "tool_use")
+    bounded = bounded_nesting(response)
+    if depth <= MAX_DEPTH:
+        assert bounded is response
+        plain_object(response.tool_calls[0].input, MAX_INPUT)
+        return
+    with pytest.raises(InvalidInput):
+        plain_object(response.tool_calls[0].input, MAX_INPUT)
+    first, call = bounded.content
+    assert first is said
+    assert call.input == {}
+    assert levels(json.loads(call.malformed)) == MAX_DEPTH
