@@ -9,6 +9,7 @@ from clawhive_core.diagnostics.nearest import nearest_few
 from clawhive_core.errors import RunError
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import Enabled
+from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.refusal import Refusal
 
 
@@ -149,8 +150,29 @@ def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any
     import shlex
 
     flags = " ".join(f"--grant {shlex.quote(capability)}" for capability in capabilities)
+    command = _command(pending)
     return {
         "action": "grant",
         "capabilities": list(capabilities),
-        "command": f"{pending.scope.run.command} {flags}",
+        **({"command": f"{command} {flags}"} if command else {}),
     }
+
+
+def _command(pending: PendingCall) -> str:
+    """Return the whole command that is to be repeated, nothing where there is none.
+
+    A session's call is one of its own, where its input is short enough to be read.
+    """
+    import shlex
+
+    given = pending.scope.run.command
+    if given != "clawhive tools call":
+        return given
+    arguments = canonical_text(dict(pending.call.input))
+    if pending.scope.depth or len(arguments) > _LONGEST_ARGUMENTS:
+        return ""
+    return shlex.join(["clawhive", "tools", "call", pending.call.name, "--args", arguments])
+
+
+_LONGEST_ARGUMENTS = 2000
+"""Characters of a call's input that a command may repeat."""
