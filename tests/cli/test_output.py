@@ -100,7 +100,7 @@ def test_half_a_character_is_printed_as_its_code(clawhive, site):
     words = ("tools", "call", "bad.echo", "--args", '{"text": "a\\udc80b"}')
     done = clawhive(*words)
     assert (done.code, done.out) == (0, "a\\udc80b\n")
-    assert clawhive(*words, "--json").json["output"] == "a\udc80b"
+    assert clawhive(*words, "--json").json["output"] == "a\\udc80b"
 
 
 @pytest.mark.promise("P-251")
