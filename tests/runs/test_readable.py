@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from clawhive_core.runs.model_calls.nesting import bounded_nesting, is_deeper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from clawhive_core.errors import InvalidInput
 from clawhive_core.execution.plain import MAX_DEPTH, MAX_INPUT, plain_object
 from clawhive_core.model.messages import LlmResponse, TextBlock
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.runs.model_calls.readable import is_deeper, readable
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -49,7 +49,7 @@ def nested(depth, inner=()):
 def test_what_is_bounded_is_what_the_executor_would_refuse(depth):
     said = TextBlock("x")
     response = LlmResponse((said, ToolCall("c", "a.b", nested(depth))), "tool_use")
-    bounded = bounded_nesting(response)
+    bounded = readable(response)
     if depth <= MAX_DEPTH:
         assert bounded is response
         plain_object(response.tool_calls[0].input, MAX_INPUT)
