@@ -205,6 +205,7 @@ def test_hostile_texts_are_read_in_linear_steps(redactor, text):
 
 
 def test_the_skills_that_we_ship_hold_no_token(redactor):
-    for path in Path(__file__).parents[2].glob("skills/**/*.*"):
+    files = Path(__file__).parents[2].glob("skills/**/*.*")
+    for path in [each for each in files if each.suffix != ".pyc"]:
         text = path.read_text("utf-8")
         assert redactor.text(text) == text
