@@ -100,15 +100,14 @@ class Hive:
         self.models = Models(contributed.adapters, log, *asked)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
-        self._sinks = SinkFanout(
-            log, contributed.values("clawhive_audit_sinks"), config.get("audit.required_sinks")
-        )
+        required = config.get("audit.required_sinks")
+        self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"), required)
         self.executor = Executor(self._wiring(), executor_limits(config))
-        parts = (self.executor, self.models, log, contributed.planners())
-        self._orchestrator = Orchestrator(*parts, used_below=partial(used_below, log))
+        doing = (self.executor, self.models, log, contributed.planners())
+        self._orchestrator = Orchestrator(*doing, used_below=partial(used_below, log))
         live = Live(log, self.executor, self.models, self.catalog, self.approvals)
-        with_them = (live, self.executor, self._orchestrator, lambda: self._requests)
-        self._running = Running(*with_them, config.user_dir, self.notes.append)
+        parts = (live, self.executor, self._orchestrator, lambda: self._requests)
+        self._running = Running(*parts, config.user_dir, self.notes.append)
         self._spawner = Spawner(self._running)
 
     @classmethod

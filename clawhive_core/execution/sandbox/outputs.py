@@ -12,6 +12,7 @@ from clawhive_core.execution.files import nofollow
 from clawhive_core.execution.files.nofollow import Found
 from clawhive_core.execution.sandbox.directory import STREAMS, SandboxDirectory
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import Artifact
 from clawhive_core.protocols.sandbox import SandboxLimits
 
@@ -88,7 +89,7 @@ def _copy_all(top: int, target: int, found: list[Found], room: _Room, outputs: O
         reason = room.refusal(one)
         data = _read(top, one) if reason is None else None
         if data is None:
-            shown = "/".join(one.path).encode("utf-8", "backslashreplace").decode()
+            shown = well_formed("/".join(one.path))
             outputs.skipped.append(Skipped(shown, reason or "it changed while it was read"))
             continue
         room.files += 1
