@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 
 from clawhive_core.events.append import Append
 
@@ -20,19 +21,26 @@ _MANY = 60
 class Backlog:
     """A queue that any thread may put appends into; one at a time takes all."""
 
-    __slots__ = ("_bytes", "_pressing", "_settled", "items")
+    __slots__ = ("_bytes", "_pressing", "_settled", "_since", "items")
 
     def __init__(self) -> None:
         self.items: deque[Append] = deque()
         self._bytes = 0
         self._pressing = 0
         self._settled = 0
+        self._since = 0.0
 
     def put(self, item: Append) -> None:
         """Queue an append."""
         self._pressing += item.is_pressing
         self._bytes += item.size
+        if not self.items:
+            self._since = monotonic()
         self.items.append(item)
+
+    def due(self, seconds: float) -> float:
+        """Return the seconds until the first append has waited that long; none where none waits."""
+        return self._since + seconds - monotonic() if self.items else 0.0
 
     def put_back(self, items: list[Append]) -> None:
         """Queue appends again, before those that came meanwhile."""

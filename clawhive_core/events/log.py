@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, Within
-from clawhive_core.events.chain import SELECT, genesis
+from clawhive_core.events.chain import COLUMNS, genesis, selecting
 from clawhive_core.events.reader import Readers
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
@@ -253,20 +253,30 @@ class EventLog:
             limit: How many, at most.
             kinds: Of a run, only those of these kinds.
         """
-        page = f"{SELECT} WHERE seq > :since ORDER BY seq LIMIT :page"
+        return map(stored, self.rows(COLUMNS, run_id, since, limit, kinds))
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        run_id: str | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Iterator[sqlite3.Row]:
+        """Yield some columns of what `events` yields, `seq` first; `rows.body_of` reads a body."""
+        page = f"{selecting(columns)} WHERE seq > :since ORDER BY seq LIMIT :page"
         if run_id is not None:
             of_run = _OF_RUN.format("" if kinds is None else _OF_KINDS)
-            page = f"{SELECT} WHERE seq IN ({of_run}) ORDER BY seq"
+            page = f"{selecting(columns)} WHERE seq IN ({of_run}) ORDER BY seq"
         given = {"run": run_id, "kinds": None if kinds is None else _listed(tuple(kinds))}
         left = limit if limit is not None else -1
         while left:
             size = _PAGE if left < 0 else min(_PAGE, left)
             rows = self.read(page, {**given, "since": since, "page": size})
-            for row in rows:
-                yield stored(row)
+            yield from rows
             if len(rows) < size:
                 return
-            since = rows[-1]["seq"]
+            since = rows[-1][0]
             left -= size if left > 0 else 0
 
     def load(self, ref: Any) -> Any:

@@ -307,12 +307,12 @@ def _stays_inline(kind: str, value: Any, data: bytes) -> bool:
 def stored(row: Sequence[Any]) -> StoredEvent:
     """Return the event in a row of `chain.SELECT`."""
     seq, ts, kind, version, *ids, body, prev, digest = row
-    event = Event(kind, _body(body), *ids, version=version)
+    event = Event(kind, body_of(body), *ids, version=version)
     return StoredEvent(seq, ts, event, prev, digest)
 
 
-def _body(text: str) -> Any:
-    """Return the body in a row; a run's page and its checks read each row of it."""
+def body_of(text: str) -> Any:
+    """Return the body in a row, from its column; a run's page and its checks read each of it."""
     import orjson
 
     try:

@@ -274,10 +274,15 @@ class Writer:
             return
         if not self._lingering and self._bell.get() == "now":
             return
-        try:
-            self._bell.get(timeout=_LINGER)
-        except Empty:
-            return
+        left = _LINGER
+        while left > 0:
+            try:
+                self._bell.get(timeout=left)
+            except Empty:
+                # A caller's commit may have served those who waited; what came since waits as long.
+                left = self._queue.due(_LINGER)
+            else:
+                return
 
     def _process(self, batch: list[Append]) -> None:
         flushes = [item for item in batch if item.is_flush]

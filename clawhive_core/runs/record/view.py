@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawhive_core.errors import ClawHiveError, UnknownId
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text, preview
-from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.runs import ENDED
 from clawhive_core.runs.record.lineage import tree_below
 
@@ -32,6 +32,22 @@ _SHOWN = (
     "run.status",
 )
 """The kinds of events of which a run's steps are made; what models said is most of the rest."""
+
+
+class _Fact(NamedTuple):
+    """What is shown of one event: some of its columns, and half of the time that all would take."""
+
+    seq: int
+    ts: str
+    kind: str
+    trace_id: str
+    step_id: str
+    invocation_id: str
+    principal: str
+    tool: str
+    provider_id: str
+    status: str
+    body: str
 
 
 def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
@@ -67,8 +83,8 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
     """Return a run as the JSON object of `run/1`."""
     row = log.read(_RUN, (run_id,))[0]
     fold = _Fold(log)
-    for stored in log.events(run_id=run_id, kinds=_SHOWN):
-        fold.take(stored)
+    for facts in log.rows(_Fact._fields, run_id, kinds=_SHOWN):
+        fold.take(_Fact._make(facts))
     end = fold.end
     status = row["status"]
     output, is_pruned = _output(log, end)
@@ -115,6 +131,11 @@ _NO_USAGE = {
 }
 
 
+_BEGUN = {"parked": "waiting_approval", "refused": "failed"}
+_ENDED = {"succeeded": "succeeded", "unknown": "unknown", "parked": "waiting_approval"}
+"""From the status of an invocation's event to that of its step."""
+
+
 class _Fold:
     """Collects a run's steps and invocations in the order of their first event."""
 
@@ -126,26 +147,24 @@ class _Fold:
         self.warnings: Sequence[Mapping[str, Any]] = ()
         """Of the run's last stop."""
 
-    def take(self, stored: StoredEvent) -> None:
+    def take(self, fact: _Fact) -> None:
         """Take one event."""
-        event = stored.event
-        if event.kind in {"approval.requested", "invocation.start", "invocation.refused"}:
-            self._invocation(stored)
-        elif event.kind == "invocation.end":
-            self._invocation_end(stored)
-        elif event.kind == "step.end":
-            self._step_end(stored)
-        elif event.kind == "run.end":
-            self.end, self.warnings = event.body, event.body.get("warnings", ())
-        elif event.kind == "run.status":
-            self.warnings = event.body.get("warnings", ())
-            if event.status == "interrupted":
+        kind, body = fact.kind, body_of(fact.body)
+        if kind == "invocation.end":
+            self._invocation_end(fact, body)
+        elif kind == "step.end":
+            self._step_end(fact, body)
+        elif kind == "run.end":
+            self.end, self.warnings = body, body.get("warnings", ())
+        elif kind == "run.status":
+            self.warnings = body.get("warnings", ())
+            if fact.status == "interrupted":
                 self._broken_off()
+        else:
+            self._invocation(fact, body)
 
-    def _invocation(self, stored: StoredEvent) -> None:
-        event, body = stored.event, stored.event.body
-        refusal = body.get("refusal")
-        error = None
+    def _invocation(self, fact: _Fact, body: Mapping[str, Any]) -> None:
+        refusal, error = body.get("refusal"), None
         if refusal is not None:
             error = {
                 "code": refusal["error"],
@@ -153,10 +172,10 @@ class _Fold:
                 "next": refusal["next"],
             }
         invocation = {
-            "invocation_id": event.invocation_id,
-            "tool": event.tool,
-            "provider_id": event.provider_id,
-            "principal": event.principal,
+            "invocation_id": fact.invocation_id,
+            "tool": fact.tool,
+            "provider_id": fact.provider_id,
+            "principal": fact.principal,
             "capability_level": body["capability_level"],
             "risk": body["risk"],
             "requested_capabilities": body["requested_capabilities"],
@@ -164,56 +183,46 @@ class _Fold:
             "decision": body["decision"],
             "approval_required": body["approval_required"],
             "approval_result": body["approval_result"],
-            "start_at": stored.ts,
-            "end_at": None if refusal is None else stored.ts,
-            "status": "running" if event.status == "intended" else event.status,
+            "start_at": fact.ts,
+            "end_at": None if refusal is None else fact.ts,
+            "status": "running" if fact.status == "intended" else fact.status,
             "error": error,
             "input_preview": body["input_preview"],
-            "asked_input_preview": self._asked(body),
+            "asked_input_preview": self._asked(body) if "asked_input" in body else None,
             "output_preview": "",
         }
-        before = self.invocations.get(str(event.invocation_id))
-        self.invocations[str(event.invocation_id)] = invocation
-        step = self.steps.setdefault(str(event.step_id), _called_step(event))
+        before = self.invocations.get(fact.invocation_id)
+        self.invocations[fact.invocation_id] = invocation
+        if (step := self.steps.get(fact.step_id)) is None:
+            step = self.steps[fact.step_id] = _called_step(fact, body)
         if before is not None:
             step["invocations"].remove(before)  # it was asked for first
         step["invocations"].append(invocation)
-        status = {"parked": "waiting_approval", "refused": "failed"}
-        state = status.get(str(event.status), "running")
-        step.update(status=state, error=error, output_preview="")  # not what an attempt before said
+        # What an attempt before it came to is not said of this one.
+        step["status"] = _BEGUN.get(fact.status, "running")
+        step["error"], step["output_preview"] = error, ""
 
-    def _asked(self, body: Mapping[str, Any]) -> str | None:
-        """Return the input before a person edited it, None where nobody did."""
-        if "asked_input" not in body:
-            return None
+    def _asked(self, body: Mapping[str, Any]) -> str:
+        """Return the input before a person edited it."""
         return preview(canonical_text(self._log.load(body["asked_input"])))
 
-    def _invocation_end(self, stored: StoredEvent) -> None:
-        event, body = stored.event, stored.event.body
-        facts = {
-            "status": event.status,
-            "error": _code_and_message(body["error"]),
-            "output_preview": body["output_preview"],
-        }
-        self.invocations[str(event.invocation_id)].update(facts, end_at=stored.ts)
-        known = {
-            "succeeded": "succeeded",
-            "unknown": "unknown",
-            "parked": "waiting_approval",
-        }
-        step_status = known.get(str(event.status), "failed")
-        self.steps[str(event.step_id)].update(facts, status=step_status)
+    def _invocation_end(self, fact: _Fact, body: Mapping[str, Any]) -> None:
+        error, shown = _code_and_message(body["error"]), body["output_preview"]
+        invocation, step = self.invocations[fact.invocation_id], self.steps[fact.step_id]
+        invocation["status"], invocation["end_at"] = fact.status, fact.ts
+        step["status"] = _ENDED.get(fact.status, "failed")
+        for each in (invocation, step):
+            each["error"], each["output_preview"] = error, shown
 
-    def _step_end(self, stored: StoredEvent) -> None:
-        event, body = stored.event, stored.event.body
-        self.steps[str(event.step_id)] = {
-            "step_id": event.step_id,
+    def _step_end(self, fact: _Fact, body: Mapping[str, Any]) -> None:
+        self.steps[fact.step_id] = {
+            "step_id": fact.step_id,
             "name": body["name"],
             "label": body["label"],
             "action": body["action"],
-            "status": event.status,
+            "status": fact.status,
             "error": body["error"],
-            "trace_id": event.trace_id,
+            "trace_id": fact.trace_id,
             "provider_id": None,
             "capability_level": None,
             "input_preview": "",
@@ -244,17 +253,16 @@ class _Fold:
                 item["status"] = "unknown"
 
 
-def _called_step(event: Event) -> dict[str, Any]:
-    body = event.body
+def _called_step(fact: _Fact, body: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "step_id": event.step_id,
+        "step_id": fact.step_id,
         "name": body["step"]["name"],
         "label": body["step"]["label"],
         "action": "tool_call",
         "status": "running",
         "error": None,
-        "trace_id": event.trace_id,
-        "provider_id": event.provider_id,
+        "trace_id": fact.trace_id,
+        "provider_id": fact.provider_id,
         "capability_level": body["capability_level"],
         "input_preview": body["input_preview"],
         "output_preview": "",
