@@ -79,7 +79,7 @@ _ISSUED = (
 
 _INSERT = (
     f"INSERT INTO grants({', '.join(_ISSUED)}, issued_at, uses_left)"
-    f" VALUES({'?, ' * len(_ISSUED)}?, ?{_ISSUED.index('uses') + 1})"
+    f" VALUES({'?, ' * len(_ISSUED)}?, ?)"
 )
 
 
@@ -142,9 +142,9 @@ def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
 
 
 def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    connection.executemany(
-        _INSERT, [(*map(each.get, _ISSUED), stored.ts) for each in stored.event.body["grants"]]
-    )
+    grants = stored.event.body["grants"]
+    rows = [(*map(each.get, _ISSUED), stored.ts, each.get("uses")) for each in grants]
+    connection.executemany(_INSERT, rows)
 
 
 def _on_used(connection: sqlite3.Connection, stored: StoredEvent) -> None:
