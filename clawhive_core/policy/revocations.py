@@ -16,7 +16,7 @@ from clawhive_core.policy.rules import Rules
 _LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
 _OF = "grant_id IN (SELECT value FROM json_each(?))"
 _Mark = tuple[int | None, FileVersion | None]
-_Epoch = tuple[tuple[int, int], FileVersion | None]
+_Epoch = tuple[tuple[int, int] | None, FileVersion | None]
 
 
 class Revocations:
@@ -32,7 +32,9 @@ class Revocations:
         self._user_dir = user_dir
         self._file = os.path.join(user_dir, FILE)  # noqa: PTH118 - for each run
         self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
-        self._epochs: WeakKeyDictionary[Rules, _Epoch] = WeakKeyDictionary()
+        self._last: Rules | None = None
+        self._epoch: _Epoch = (None, None)
+        """When the last ones were looked at; a run asks about the same ones each time."""
 
     def __call__(self, rules: Rules) -> None:
         """Revoke in these rules what was revoked since they were looked at.
@@ -40,18 +42,18 @@ class Revocations:
         Raises:
             StorageError: The log cannot be read.
         """
-        epoch = self._log.epoch()
+        changed = self._log.epoch()
         # Only a grant that comes from another one may come from a persistent one.
         version = version_of(self._file) if rules.is_derived else None
-        if epoch is not None and self._epochs.get(rules) == (epoch, version):
+        epoch = (changed, version)
+        if rules is self._last and changed is not None and epoch == self._epoch:
             return
         mark = (self._log.read(_LAST)[0][0], version)
         if self._seen.get(rules) != mark:
             if gone := self._gone(rules, revoked=mark[0] is not None):
                 rules.revoke(gone)
             self._seen[rules] = mark
-        if epoch is not None:  # what was read is at least as new
-            self._epochs[rules] = (epoch, version)
+        self._last, self._epoch = rules, epoch  # what was read is at least as new
 
     def _gone(self, rules: Rules, *, revoked: bool) -> set[str]:
         """Return what of the rules counts no more; `revoked` tells whether this log ended any."""
