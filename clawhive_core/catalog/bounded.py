@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -42,7 +43,11 @@ class Bounded(Generic[T]):
     def __init__(self, work: Awaitable[T], grace: float) -> None:
         import asyncio
 
-        self._task: Task[T] = asyncio.get_running_loop().create_task(_contained(work))
+        loop, contained = asyncio.get_running_loop(), _contained(work)
+        if sys.version_info >= (3, 12):
+            self._task: Task[T] = asyncio.Task(contained, loop=loop, eager_start=True)
+        else:
+            self._task: Task[T] = loop.create_task(contained)
         self._grace = grace
         self._over: Future[None] | None = None
         self.is_cut = False
@@ -80,8 +85,10 @@ class Bounded(Generic[T]):
 
         task, ends = self._task, time.monotonic() + seconds
         try:
-            # The work's first step runs meanwhile: what never waits costs neither timer nor future.
-            await asyncio.sleep(0)
+            # Newer tasks take their first step as they are made, older ones while this one waits:
+            # what never waits costs neither timer nor future.
+            if sys.version_info < (3, 12):
+                await asyncio.sleep(0)
             if not task.done():
                 await self._ended(ends - time.monotonic())
         except asyncio.CancelledError:

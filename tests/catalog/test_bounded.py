@@ -1,6 +1,8 @@
 import asyncio
+import sys
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue, run_bounded
@@ -141,3 +143,23 @@ async def test_cut_work_that_does_not_stop_is_abandoned():
         await work.wait(3600)
     assert caught.value.fate == "abandoned"
     release.set()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks cannot begin as they are made")
+async def test_work_that_never_waits_has_ended_before_anybody_waits_for_it():
+    work = Bounded(give("soon"), 1)
+    assert not work.abandoned
+    with pytest.raises(StopIteration) as ended:
+        work.wait(5).send(None)
+    assert ended.value.value == "soon"
+
+
+async def test_work_that_waits_has_a_scope_of_its_own_from_its_first_step_on():
+    async def bounded_itself() -> str:
+        with anyio.move_on_after(0) as scope:
+            await anyio.sleep_forever()
+        await anyio.lowlevel.checkpoint()
+        return f"went on: {scope.cancelled_caught}"
+
+    with anyio.fail_after(30):
+        assert await Bounded(bounded_itself(), 1).wait(5) == "went on: True"
