@@ -36,6 +36,8 @@ def problem_of_tool(meta: ToolMeta) -> str | None:
     given: Any = meta  # a provider may have put anything into it
     if not isinstance(given.name, str):
         return f"a tool's name is text, not {type(given.name).__name__}"
+    if not isinstance(given.provider_id, str):
+        return f"its provider_id is text, not {type(given.provider_id).__name__}"
     problem = problem_of(given.name, given.provider_id)
     return problem or _problem_of_contract(given)
 

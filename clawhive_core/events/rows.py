@@ -36,7 +36,6 @@ _STAND_IN = pattern(rb'"\$int"|"\$float"|[0-9]{16}')
 _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
 _AS_IT_IS = frozenset({str, bool, type(None)})
-_TEXTS = frozenset({str, type(None)})
 _ONE_LOOK = 64 * 1024
 _SHALLOW = 16
 _FEW = 256
@@ -107,8 +106,10 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     body, blobs = _direct(event, redactor) or _walked(event.body, redactor)
     if len(body) > LARGEST:
         raise ValueError(f"its body is larger than {LARGEST} bytes; put large values into a Blob")
-    texts = (
+    columns = (
+        ts,
         event.kind,
+        event.version,
         event.trace_id,
         event.run_id,
         event.task_id,
@@ -119,22 +120,35 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
         event.tool,
         event.provider_id,
         event.status,
+        body,
     )
-    if redactor.active:
-        texts = _redacted(texts, redactor)
-    if type(event.version) is not int or not _TEXTS.issuperset(map(type, texts)):
-        _refuse_types(event, texts)
-    kind, *rest = texts
-    columns = (ts, kind, event.version, *rest, body)
+    if redactor.active or not event.plain:
+        columns = _checked(columns, redactor)
     try:
         inner = middle(columns)
     except UnicodeEncodeError:
-        columns = tuple(_storable(column) for column in columns)
+        columns = tuple(map(_storable, columns))
         inner = middle(columns)
-    size = len(inner)
-    for blob in blobs:
-        size += len(blob.data)
-    return Row(columns, inner, blobs, size)
+    if not blobs:
+        return Row(columns, inner, blobs, len(inner))
+    return Row(columns, inner, blobs, len(inner) + sum([len(blob.data) for blob in blobs]))
+
+
+def _checked(columns: tuple[Any, ...], redactor: Redactor) -> tuple[Any, ...]:
+    """Return the columns, each of its type, and redacted but for those that are our own words.
+
+    Raises:
+        TypeError: One is of another type.
+    """
+    ts, kind, version, *ids, status, body = columns
+    if type(version) is not int:
+        raise TypeError(f"the version {version!r} is no whole number")
+    for column in (kind, *ids, status):
+        if column is not None and not isinstance(column, str):
+            raise TypeError(f"the column value {column!r} is no text")
+    if redactor.active:
+        ids = [each if each is None else redactor.text(each) for each in ids]
+    return (ts, kind, version, *ids, status, body)
 
 
 def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
@@ -147,8 +161,9 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     blobs: list[Body] = []
 
     def refer(blob: Blob) -> Any:
-        if type(blob) is Blob and blob.encoded is not None and len(blob.encoded) <= INLINE:
-            return orjson.Fragment(b'{"$value":%b}' % blob.encoded)  # as nearly always
+        written = blob.encoded if type(blob) is Blob else None
+        if written is not None and len(written) <= INLINE:
+            return orjson.Fragment(b'{"$value":%b}' % written)  # as nearly always
         if type(blob.value) is str and INLINE < len(blob.value) <= _ONE_LOOK:
             blobs.append(_text(blob.value))
             return _reference(blobs[-1], blob.preview)
@@ -197,20 +212,6 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
     """Return the canonical text of a body and the blobs that are kept outside it."""
     blobs: list[Body] = []
     return canonical_text(_Walk(redactor, blobs).mapping(body, 0)), blobs
-
-
-def _redacted(texts: Sequence[str | None], redactor: Redactor) -> Sequence[str | None]:
-    """Return the columns of text redacted, but the first and last: kind and status are our own."""
-    inner = (redactor.text(each) if isinstance(each, str) else each for each in texts[1:-1])
-    return (texts[0], *inner, texts[-1])
-
-
-def _refuse_types(event: Event, texts: Sequence[Any]) -> None:
-    if type(event.version) is not int:
-        raise TypeError(f"the version {event.version!r} is no whole number")
-    for column in texts:
-        if column is not None and not isinstance(column, str):
-            raise TypeError(f"the column value {column!r} is no text")
 
 
 def _storable(column: Any) -> Any:

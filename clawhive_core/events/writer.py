@@ -67,6 +67,7 @@ class Writer:
         """Whether several waited for the last commit at a time, so that more will come."""
         self._ringing: AbstractEventLoop | None = None
         self._synced = False
+        self._version = connection.cursor()
         self._tables_changed = 0
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
@@ -208,7 +209,7 @@ class Writer:
         if not self._turn.acquire(blocking=False):
             return None
         try:
-            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+            (others,) = self._version.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error:  # it is closed, or just recovered by another process
             return None
         finally:

@@ -34,6 +34,10 @@ class SkillAccess:
     clock: Callable[[], float] = time.time
     """The present, in Unix seconds."""
 
+    def concerns(self, meta: ToolMeta) -> bool:
+        """Whether a tool is a skill's, so that its calls may need anything."""
+        return meta.provider_id.startswith(_PREFIX)
+
     async def admit(self, pending: PendingCall, meta: ToolMeta) -> None:
         """Let a call pass, with the quota that it will use.
 
@@ -56,7 +60,7 @@ class SkillAccess:
 
     def _exporter(self, meta: ToolMeta) -> Skill | None:
         """Return the skill that exports a tool; its task types are tools too, and not exported."""
-        if not meta.provider_id.startswith(_PREFIX):
+        if not self.concerns(meta):
             return None
         skill_id, _, tool = meta.name.rpartition(".")
         for skill in self.skills():

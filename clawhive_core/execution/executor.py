@@ -162,8 +162,9 @@ class Executor:
 
     async def _admit(self, pending: PendingCall) -> None:
         """Hold the call against the subscriptions and quotas of the skill that exports the tool."""
-        if self._wiring.access is not None:
-            await self._wiring.access.admit(pending, _tool(pending).meta)
+        access, meta = self._wiring.access, _tool(pending).meta
+        if access is not None and access.concerns(meta):
+            await access.admit(pending, meta)
 
     def _recall(self, pending: PendingCall) -> None:
         """Look up what a person answered about this very call before its run stopped."""

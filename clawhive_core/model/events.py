@@ -32,8 +32,8 @@ class Event:
     version: int = 1
     """The version of this kind's body."""
     plain: bool = field(default=False, compare=False, repr=False)
-    """Whether its maker knows that the body holds text, booleans, null, small whole numbers and
-    blobs only, under texts that are no blob's, so that nobody needs to look."""
+    """Whether its maker knows that the columns are text or nothing, and that the body holds text,
+    booleans, null, small whole numbers and blobs only, under texts that are no blob's."""
 
 
 @per_call

@@ -28,7 +28,11 @@ MAX_RECORDS = 20_000
 MAX_TAINT = 4 * 1024 * 1024
 """Characters of untrusted output that a run keeps; beyond it every value may come from there."""
 _MAX_LEAVES = 100_000
-_UNREAD = 64
+_UNREAD = 1024 * 1024
+"""About the characters of outputs that wait until a sink needs them."""
+_FLAT, _STRUCTURED = 1024, 16 * 1024
+"""What an output counts beside its text: by itself, and with lists or objects."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _MAX_ASKED = 100
 _TOO_MUCH = ("",)
 """What nobody says."""
@@ -84,6 +88,7 @@ class Grounds:
         self._taint: dict[tuple[str, tuple[str, ...]], _Taint] = {}
         self._taint_room = MAX_TAINT
         self._unread: list[tuple[Seen, tuple[str, ...], ToolResult]] = []
+        self._unread_size = 0
         self._above: Grounds | None = None
         for each in words:
             self.say(each)
@@ -138,7 +143,9 @@ class Grounds:
                 self._lend(place_of(text), result.value, by.skill_id, tool.name)
         named = asked if tool.output_trust == "named" else ()
         self._unread.append((Seen(tool.name, step_id), named, result))
-        if len(self._unread) >= _UNREAD:
+        is_flat = type(result.structured) in _SCALARS
+        self._unread_size += len(result.output) + (_FLAT if is_flat else _STRUCTURED)
+        if self._unread_size >= _UNREAD:
             self._read()
 
     def record(self, place: Place, value: Any, source: str, asked: tuple[str, ...] = ()) -> None:
@@ -226,6 +233,7 @@ class Grounds:
                     break
                 self._taint[text, named] = _Taint(text, bare(text), named, seen)
         self._unread.clear()
+        self._unread_size = 0
 
 
 def _asked(input: Mapping[str, Any]) -> tuple[str, ...]:

@@ -37,9 +37,6 @@ class BudgetLimits:
         )
 
 
-_NO_LIMITS = BudgetLimits()
-
-
 def _lower(one: Any, other: Any) -> Any:
     return min((each for each in (one, other) if each is not None), default=None)
 
@@ -57,10 +54,14 @@ class Budget:
     """What the runs below it used."""
     clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
+    is_unbounded: bool = field(init=False)
+    """Whether nothing bounds it, here or above."""
 
     def __post_init__(self) -> None:
         """Start the clock."""
         self.began = self.clock()
+        free = self.limits == BudgetLimits()
+        self.is_unbounded = free and (self.above is None or self.above.is_unbounded)
 
     def charge(self, usage: Usage) -> None:
         """Count a model call of the run, here and against every account above."""
@@ -82,11 +83,6 @@ class Budget:
             _less(self.limits.seconds, self.clock() - self.began),
         )
         return here if self.above is None else here.within(self.above.left())
-
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether nothing bounds it, here or above."""
-        return self.limits == _NO_LIMITS and (self.above is None or self.above.is_unbounded)
 
     @property
     def tokens(self) -> int:

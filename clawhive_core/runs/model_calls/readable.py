@@ -37,7 +37,7 @@ def _readable(block: ContentBlock) -> ContentBlock:
 
 
 def _is_deep(call: ToolCall) -> bool:
-    if is_deeper(call.input, MAX_DEPTH):
+    if _inside(call.input) and is_deeper(call.input, MAX_DEPTH):
         return True
     return call.native is not None and is_deeper(call.native, 2 * MAX_DEPTH)
 
