@@ -4,7 +4,8 @@ Run `python benchmarks/agent_loops.py [--install] [--rounds N] [--only NAME]... 
 peer runs in a process of its own on packages of its own, below `$CLAWHIVE_BENCH_PEERS` (else
 `~/.cache/clawhive-bench-peers`); `--install` puts there what is missing, with pip. Each has a fake
 model in its process that asks for one call a round, or 100 in one round, of a tool that adds two
-numbers; what was executed is counted and must be exact. Nothing is sent anywhere.
+numbers; what was executed is counted and must be exact. Nothing is sent anywhere. What counts is
+the second run of an agent, here in one project; what the first one costs more is shown beside it.
 """
 
 from __future__ import annotations
@@ -140,7 +141,10 @@ def gathered(
 
 def medians(found: Sequence[Mapping[str, Any]], shapes: Mapping[str, str]) -> dict[str, float]:
     """Return the median of each figure over the rounds."""
-    figures = {name: [each["shapes"][shape] for each in found] for name, shape in shapes.items()}
+    figures = {
+        name: [each["shapes"][shape]["call"] for each in found] for name, shape in shapes.items()
+    }
+    figures["first"] = [each["shapes"][shapes["few"]]["first"] for each in found]
     for name in ("import_cpu", "import_mb", "peak_mb"):
         figures[name] = [each[name] for each in found]
     return {name: statistics.median(values) for name, values in figures.items()}
@@ -162,6 +166,7 @@ def row(peer: Peer, found: Mapping[str, float]) -> list[str]:
     return [
         peer.name,
         *(micros(found[name]) for name in SHAPES),
+        micros(found["first"]),
         f"{found['many'] / found['few']:.2f}",
         f"{found['tools'] / found['some'] - 1:+.0%}",
         f"{found['import_cpu'] * 1e3:.0f}",
@@ -176,7 +181,8 @@ def header(shapes: Mapping[str, str]) -> list[str]:
     rounds = {name: shape.partition("x")[0] for name, shape in shapes.items()}
     loops = [f"of {rounds['few']}, cpu us", f"of {rounds['some']}", f"of {rounds['many']}"]
     growth = f"{rounds['many']}/{rounds['few']}"
-    costs = [*loops, "100 at once, a call", f"of {rounds['tools']}, 200 tools", growth, "tools"]
+    costs = [*loops, "100 at once, a call", f"of {rounds['tools']}, 200 tools"]
+    costs += ["first run, more", growth, "tools"]
     return ["a round", *costs, "import cpu ms", "MB", "peak MB", "it has"]
 
 

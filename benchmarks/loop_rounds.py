@@ -128,10 +128,16 @@ def turn(number: int, calls: int) -> LlmResponse:
 
 def through_hive(rounds: int, tools: int, calls: int) -> Sample:
     """Run one prompt in a fresh project of the same user; opening the project is not counted."""
+    (found,) = runs_through_hive(rounds, tools, calls, 1)
+    return found
+
+
+def runs_through_hive(rounds: int, tools: int, calls: int, runs: int) -> list[Sample]:
+    """Do what `through_hive` does with some runs, one after the other."""
     with tempfile.TemporaryDirectory(dir=home()) as name:
         root = Path(name).resolve()
         (root / "clawhive.toml").write_text("", encoding="utf-8")
-        return asyncio.run(hive_run(root, rounds, tools, calls))
+        return asyncio.run(hive_runs(root, rounds, tools, calls, runs))
 
 
 @cache
@@ -142,8 +148,8 @@ def home() -> str:
     return folder
 
 
-async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
-    """Open a project and clock a run in it."""
+async def hive_runs(root: Path, rounds: int, tools: int, calls: int, runs: int) -> list[Sample]:
+    """Open a project and clock each of some runs in it."""
     model = Script(rounds, calls)
     plugins = Plugins(tools, model)
 
@@ -152,16 +158,19 @@ async def hive_run(root: Path, rounds: int, tools: int, calls: int) -> Sample:
         return plugins
 
     env = {"HOME": home(), "PATH": os.environ.get("PATH", "")}
+    found: list[Sample] = []
     async with Hive.open(root, env=env, plugins=load) as hive:
-        before = clock_now()
-        run = await hive.run("Add.", model="scripted:bench", max_tool_rounds=rounds + 1)
-        await hive.log.flush()
-        sample = since(before)
-    if run["status"] != "succeeded" or model.asked != rounds + 1:
-        raise CannotRun(f"the run ended as {run['status']}: {run.get('error')}")
-    if plugins.sums.called != rounds * calls:
-        raise CannotRun(f"{plugins.sums.called} calls were executed, not {rounds * calls}")
-    return sample
+        for _ in range(runs):
+            model.asked = plugins.sums.called = 0
+            before = clock_now()
+            run = await hive.run("Add.", model="scripted:bench", max_tool_rounds=rounds + 1)
+            await hive.log.flush()
+            found.append(since(before))
+            if run["status"] != "succeeded" or model.asked != rounds + 1:
+                raise CannotRun(f"the run ended as {run['status']}: {run.get('error')}")
+            if plugins.sums.called != rounds * calls:
+                raise CannotRun(f"{plugins.sums.called} calls were executed, not {rounds * calls}")
+    return found
 
 
 def clock_now() -> Sample:

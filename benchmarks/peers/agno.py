@@ -48,9 +48,12 @@ def load() -> Any:
 
     async def through(bench: Any, rounds: int, tools: int, calls: int) -> None:
         offered = [bench.async_tool(number) for number in range(tools)]
-        agent = Agent(model=Fake(rounds, calls), tools=offered, telemetry=False)
-        with bench.clock():
-            result = await agent.arun("Add.")
-        assert result.content == "Done.", result.content
+        model = Fake(rounds, calls)
+        agent = Agent(model=model, tools=offered, telemetry=False)
+        for _ in bench.runs():
+            model.asked = 0
+            with bench.clock():
+                result = await agent.arun("Add.")
+            assert result.content == "Done.", result.content
 
     return lambda *shape: asyncio.run(through(*shape))

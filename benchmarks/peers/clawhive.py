@@ -14,8 +14,9 @@ def load() -> Any:
 
 
 def through(bench: Any, rounds: int, tools: int, calls: int) -> None:
-    """Run a prompt in a fresh project; opening the project is not counted."""
-    from loop_rounds import through_hive
+    """Run a prompt in a fresh project, again and again; opening the project is not counted."""
+    from loop_rounds import runs_through_hive
 
-    bench.cpu += through_hive(rounds, tools, calls).cpu
-    bench.executed += rounds * calls  # `through_hive` fails where it counted others
+    found = runs_through_hive(rounds, tools, calls, len(bench.runs()))
+    bench.costs += [each.cpu for each in found]
+    bench.executed += len(found) * rounds * calls  # it fails where it counted others

@@ -2,8 +2,9 @@
 
 `python -P drive.py NAME [ROUNDSxTOOLSxCALLS]...`: `NAME.py` beside this file defines `load()`,
 which imports what the peer is made of and returns `run(bench, rounds, tools, calls)`. That builds
-its agent, whose fake model asks for the calls, and runs it inside `bench.clock()`. Each
-shape runs once before it counts. A run that did not execute each call fails.
+its agent, whose fake model asks for the calls, and in each of `bench.runs()` runs it inside
+`bench.clock()`. The second run counts: what an agent or a project makes once is shown beside it.
+Each shape runs like that once before. A run that did not execute each call fails.
 """
 
 from __future__ import annotations
@@ -16,20 +17,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+RUNS = 2
+
 
 class Bench:
     """What a peer's run is measured with."""
 
     def __init__(self) -> None:
         self.executed = 0
-        self.cpu = 0.0
+        self.costs: list[float] = []
+        """The CPU seconds of each run."""
+
+    def runs(self) -> range:
+        """Return the runs that an agent makes, one after the other."""
+        return range(RUNS)
 
     @contextmanager
     def clock(self) -> Iterator[None]:
-        """Add the CPU time of this process, all threads, to what the run cost."""
+        """Take the CPU time of this process, all threads, as what a run cost."""
         before = time.process_time()
         yield
-        self.cpu += time.process_time() - before
+        self.costs.append(time.process_time() - before)
 
     def tool(self, number: int) -> Callable[[int, int], int]:
         """Return a counted tool."""
@@ -60,15 +68,19 @@ def used() -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def measured(run: Callable[..., None], shape: str) -> float:
-    """Return the CPU seconds of one call, each call being a round of its own or all in one."""
+def measured(run: Callable[..., None], shape: str) -> dict[str, float]:
+    """Return the CPU seconds of a call in the second run, and what the first run cost more.
+
+    Each call is a round of its own, or all are made in one.
+    """
     rounds, tools, calls = (int(each) for each in shape.split("x"))
     for _ in range(2):
         bench = Bench()
         run(bench, rounds, tools, calls)
-        if bench.executed != rounds * calls:
-            sys.exit(f"{bench.executed} calls were executed, not {rounds * calls}")
-    return bench.cpu / (rounds * calls)
+        if bench.executed != RUNS * rounds * calls:
+            sys.exit(f"{bench.executed} calls were executed, not {RUNS * rounds * calls}")
+    first, again = bench.costs
+    return {"call": again / (rounds * calls), "first": first - again}
 
 
 def main() -> None:

@@ -44,8 +44,9 @@ async def through(bench: Any, rounds: int, tools: int, calls: int) -> None:
             await log.append(floor.end(number, output))
             return output
 
-        with bench.clock():
-            for number in range(rounds):
-                asked = [{"a": number, "b": index} for index in range(calls)]
-                await asyncio.gather(*(call(number, each) for each in asked))
+        for _ in bench.runs():
+            with bench.clock():
+                for number in range(rounds):
+                    asked = [{"a": number, "b": index} for index in range(calls)]
+                    await asyncio.gather(*(call(number, each) for each in asked))
         log.close()

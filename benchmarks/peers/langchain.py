@@ -45,10 +45,13 @@ def load() -> Any:
 
     async def through(bench: Any, rounds: int, tools: int, calls: int) -> None:
         offered = [tool(bench.async_tool(number)) for number in range(tools)]
-        agent = create_agent(Fake(rounds=rounds, calls=calls), offered)
+        model = Fake(rounds=rounds, calls=calls)
+        agent = create_agent(model, offered)
         prompt = {"messages": [{"role": "user", "content": "Add."}]}
-        with bench.clock():
-            state = await agent.ainvoke(prompt, {"recursion_limit": 4 * rounds + 10})
-        assert state["messages"][-1].content == "Done."
+        for _ in bench.runs():
+            model.asked = 0
+            with bench.clock():
+                state = await agent.ainvoke(prompt, {"recursion_limit": 4 * rounds + 10})
+            assert state["messages"][-1].content == "Done."
 
     return lambda *shape: asyncio.run(through(*shape))

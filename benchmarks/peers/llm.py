@@ -29,9 +29,11 @@ def load() -> Any:
     def run(bench: Any, rounds: int, tools: int, calls: int) -> None:
         model = Fake(rounds, calls)
         offered = [bench.tool(number) for number in range(tools)]
-        conversation = model.conversation(tools=offered, chain_limit=rounds + 2)
-        with bench.clock():
-            said = conversation.chain("Add.").text()
-        assert said.strip() == "Done.", said
+        for _ in bench.runs():
+            model.asked = 0
+            conversation = model.conversation(tools=offered, chain_limit=rounds + 2)
+            with bench.clock():
+                said = conversation.chain("Add.").text()
+            assert said.strip() == "Done.", said
 
     return run

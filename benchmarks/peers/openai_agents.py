@@ -51,10 +51,13 @@ def load() -> Any:
 
     async def through(bench: Any, rounds: int, tools: int, calls: int) -> None:
         offered = [function_tool(bench.async_tool(number)) for number in range(tools)]
-        agent = Agent(name="bench", model=Fake(rounds, calls), tools=offered)
+        model = Fake(rounds, calls)
+        agent = Agent(name="bench", model=model, tools=offered)
         config = RunConfig(tracing_disabled=True)
-        with bench.clock():
-            result = await Runner.run(agent, "Add.", max_turns=rounds + 2, run_config=config)
-        assert result.final_output == "Done.", result.final_output
+        for _ in bench.runs():
+            model.asked = 0
+            with bench.clock():
+                result = await Runner.run(agent, "Add.", max_turns=rounds + 2, run_config=config)
+            assert result.final_output == "Done.", result.final_output
 
     return lambda *shape: asyncio.run(through(*shape))
