@@ -156,6 +156,8 @@ def test_one_segment_is_for_core_tools():
         {"timeout_ms": True},
         {"name": 7},
         {"name": None},
+        {"provider_id": 7},
+        {"provider_id": None},
     ],
 )
 def test_a_broken_definition_is_dropped_and_leaves_the_others(fields):

@@ -168,6 +168,18 @@ def test_a_path_within_the_runs_own_folders_is_no_destination():
     assert verdicts(write, {"path": "notes.md"}, Grounds(), inside=True) == []
 
 
+@pytest.mark.parametrize("value", ["a", ["a"]])
+def test_an_output_names_a_value_however_many_outputs_came_after_it(monkeypatch, value):
+    monkeypatch.setattr(grounding, "_UNREAD", 50_000)
+    fetch, grounds = meta("web.fetch"), Grounds("write to somebody")
+    grounds.learn(fetch, {}, result(value, "mark@evil.com"), step_id="first")
+    for number in range(200):
+        grounds.learn(fetch, {}, result(value, f"page {number}"), step_id=str(number))
+        assert grounds._unread_size < 50_000
+    assert grounds.seen("recipient", "mark@evil.com").step_id == "first"
+    assert grounds.seen("recipient", "nobody@evil.com") is None
+
+
 def test_beyond_the_bounds_nothing_is_grounded_and_everything_may_be_tainted(monkeypatch):
     monkeypatch.setattr(grounding, "MAX_WORDS", 20)
     monkeypatch.setattr(grounding, "MAX_TAINT", 20)
