@@ -130,6 +130,7 @@ class House:
             user_id="user_1",
             root=str(self.root),
             artifacts=self.artifacts,
+            command="clawhive run",
             rules=Rules(self.grants, self.denies, self.asks),
             secrets=self.secrets.get,
             signal=self.signals.append,

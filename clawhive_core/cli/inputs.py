@@ -35,6 +35,19 @@ def read_inputs(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, An
     return found
 
 
+def spelled(input: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str] | None:
+    """Return the words that `read_inputs` reads as this input, None where none are."""
+    properties = cast("Mapping[str, Any]", schema.get("properties", {}))
+    words: list[str] = []
+    for key, value in input.items():
+        as_text = _takes_text(properties.get(key, {}))
+        if not key or key.startswith("@") or "=" in key or (as_text and not isinstance(value, str)):
+            return None
+        text = value if as_text else json.dumps(value, ensure_ascii=False)
+        words.append(f"{key}=@{text}" if text.startswith("@") else f"{key}={text}")
+    return words
+
+
 def json_object(text: str) -> dict[str, Any]:
     """Return the JSON object that `--args` holds.
 

@@ -254,9 +254,11 @@ def _command(settings: Settings, options: Mapping[str, Any]) -> str:
     """Return the command line so far, for refusals to extend."""
     import shlex
 
+    from clawhive_core.cli.again import argument
+
     words = [*settings.command(), "run"]
     if options["prompt"] is not None:
-        words.append(options["prompt"])
+        words.append(argument(options["prompt"]))
     for name, flag in _REPEATED.items():
         value = options[name]
         for each in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - options are untyped

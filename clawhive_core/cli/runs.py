@@ -91,13 +91,15 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     Calls that ended are answered from the log; one that was broken off is made again where its
     tool says that this does no harm. A tool that was parked for a call of its own begins again.
     """
+    from dataclasses import replace
+
+    from clawhive_core.cli.again import started_again
     from clawhive_core.cli.progress import progress_line
     from clawhive_core.cli.run import EXIT_CODES, print_run, relay, waiting
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
     options = RunOptions(
-        command="clawhive runs resume",
         on_signal=relay(line),
         **asking(approve, line, as_json=as_json),
     )
@@ -107,7 +109,8 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
         async with settings.hive() as hive:
             line.begin()
             attend(options, hive)
-            value = await hive.resume(run, options)
+            again = started_again(settings, hive, run)
+            value = await hive.resume(run, replace(options, command=again))
             return value, waiting(hive, value)
 
     with line:
@@ -161,7 +164,7 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
 @approve_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: Any) -> int:
+def replay(settings: Settings, run: str, *, as_json: bool, **given: Any) -> int:
     """Run a run again; exit 1 where it and its record part.
 
     `exact` holds planner, loop and orchestrator against the record and executes nothing. `tools`
@@ -169,25 +172,29 @@ def replay(settings: Settings, run: str, mode: Any, *, as_json: bool, **given: A
     recorded answers. Both are new runs, under today's policy. `policy` decides every recorded call
     under today's rules and executes nothing.
     """
+    from clawhive_core.cli.again import repeated
     from clawhive_core.cli.progress import progress_line
     from clawhive_core.cli.run import print_failure, relay
     from clawhive_core.runs.record.lineage import end_of
+    from clawhive_core.runs.record.view import find_run
     from clawhive_core.runs.requests import RunOptions
 
+    log = settings.log()
+    run_id = find_run(log, run)  # by the end of a replay `last` is another
+    log.close()
     line = progress_line(settings, as_json=as_json)
     options = RunOptions(
         model=given["model"],
         grants=given["grants"],
-        command=f"clawhive runs replay {run} --mode {mode}",
+        command=repeated(settings, run_id, given),
         on_signal=relay(line),
         **asking(given["approve"], line, as_json=as_json),
     )
-    settings.log().close()
 
     async def repeat() -> tuple[ReplayReport, Mapping[str, Any] | None]:
         async with settings.hive() as hive:
             attend(options, hive)
-            report = await hive.replay(run, mode, options)
+            report = await hive.replay(run_id, given["mode"], options)
             end = end_of(hive.log, report.new_run_id) if report.new_run_id else None
             return report, None if end is None else end.event.body["error"]
 

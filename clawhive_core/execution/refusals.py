@@ -147,19 +147,23 @@ def unapproved(tool: str, state: str, reason: str | None) -> Refused:
 
 
 def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any]:
+    lifting = with_rights(_command(pending), capabilities)
+    return {"action": "grant", "capabilities": list(capabilities), **lifting}
+
+
+def with_rights(command: str, capabilities: Sequence[str]) -> dict[str, str]:
+    """Return the `command` that starts a run again with more rights; without one a `hint`."""
     import shlex
 
     flags = " ".join(f"--grant {shlex.quote(capability)}" for capability in capabilities)
-    command = _command(pending)
-    return {
-        "action": "grant",
-        "capabilities": list(capabilities),
-        **({"command": f"{command} {flags}"} if command else {}),
-    }
+    if command:
+        return {"command": f"{command} {flags}"}
+    listed = ", ".join(map(repr, capabilities))
+    return {"hint": f"start it again with {flags}, or from Python with `grants=[{listed}]`"}
 
 
 def _command(pending: PendingCall) -> str:
-    """Return the whole command that is to be repeated, nothing where there is none.
+    """Return the whole command that is to be repeated, nothing where there is none to repeat.
 
     A session's call is one of its own, where its input is short enough to be read.
     """

@@ -110,8 +110,8 @@ class RunScope:
     artifacts: str
     """The run's artifacts folder, absolute; created on first use."""
     rules: Rules
-    command: str = "clawhive run"
-    """The command line that refusals extend by `--grant`."""
+    command: str = ""
+    """The command line that refusals extend by `--grant`; empty where a program started the run."""
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     secrets: Callable[[str], str | None] = lambda _: None
     signal: Callable[[Signal], None] = unheard

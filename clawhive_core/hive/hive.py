@@ -314,9 +314,8 @@ class Hive:
             RunBusy: A living process owns it.
             RunError: `not_resumable`: it has ended, or it goes another way than its log says.
         """
-        chosen = options or RunOptions(command="clawhive runs resume")
         run_id = find_run(self.log, run)
-        await self._running.resume(run_id, chosen)
+        await self._running.resume(run_id, options or RunOptions())
         return run_json(self.log, run_id)
 
     async def edited(

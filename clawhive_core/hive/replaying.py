@@ -98,7 +98,7 @@ def _anew(
 
 def _given(record: Record, options: RunOptions | None) -> RunOptions:
     """Return options that give the task what the user gave the recorded one."""
-    chosen = options or RunOptions(command="clawhive runs replay", approve="deny")
+    chosen = options or RunOptions(approve="deny")
     given = [
         str(grant["capability"])
         for stored in record.log.events(run_id=record.run_id)

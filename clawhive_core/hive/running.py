@@ -70,8 +70,7 @@ class Running(Remembering):
         live = self.live
         found = live.book.find(approval)
         await live.log.flush()
-        options = RunOptions(command="clawhive runs resume", approve="deny")
-        request = self.requests().resumed(found.run_id, options)
+        request = self.requests().resumed(found.run_id, RunOptions(approve="deny"))
         editing = Editing(self.executor, live.catalog, live.book)
         return await editing.check(found, input, request.scope, before)
 

@@ -32,8 +32,9 @@ class RunOptions:
     out: str | PathLike[str] | None = None
     """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
     max_tool_rounds: int | None = None
-    command: str = "clawhive run"
-    """The command line that refusals extend by `--grant`."""
+    command: str = ""
+    """The command line that starts the run, which refusals extend by `--grant`. Without one they
+    name `grants`."""
     title: str = ""
     """What a session is called in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None

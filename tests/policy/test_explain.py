@@ -69,7 +69,7 @@ async def test_it_names_each_capability_its_rule_and_what_is_missing():
         assert (part["capability"], part["verdict"], part["issuer"]) == (target, "ask", "starter")
         assert part["pattern"] == f"fs.write:{hive.root}/**"
         assert told["missing"] == [target]
-        assert told["next"]["command"].endswith(f"--grant {target}")
+        assert f"grants=['{target}']" in told["next"]["hint"]
         granted = await hive.explain(
             "demo.guarded_write", {"path": "docs/a.md"}, RunOptions(grants=told["missing"])
         )

@@ -178,7 +178,7 @@ async def test_a_right_for_two_calls_covers_two_of_the_sessions_calls_in_any_run
         keeping(hive, uses=2)
         done = [(await hive.call("demo.keep", {"path": f"docs/{n}"}, MINE))[1] for n in range(3)]
         assert [isinstance(each, Refusal) for each in done] == [False, False, True]
-        assert "--grant" in done[2].next["command"]
+        assert "--grant" in done[2].next["hint"]
         (row,) = hive.log.read("SELECT uses_left FROM v_grants WHERE scope = 'session'")
         assert row["uses_left"] == 0
     assert len(provider.calls) == 2
