@@ -1,6 +1,7 @@
 """The tool-use loop on a scripted model."""
 
 import json
+import re
 
 import anyio
 import pytest
@@ -76,7 +77,8 @@ async def test_a_refusal_reaches_the_model_with_its_next_step(tools):
     assert refused.structured["next"]["capabilities"] == ["fs.write:/etc/x"]
     assert json.loads(refused.output) == refused.structured
     assert (run["status"], run["steps"][0]["status"]) == ("succeeded", "failed")
-    assert run["steps"][0]["error"]["next"]["command"].endswith("--grant fs.write:/etc/x")
+    hint = run["steps"][0]["error"]["next"]["hint"]
+    assert hint.endswith("from Python with `grants=['fs.write:/etc/x']`")
 
 
 async def test_what_the_refusal_names_lifts_it(tools):
@@ -210,7 +212,7 @@ async def test_another_host_than_the_adapters_own_needs_a_right_of_its_own():
     async with memory_hive(adapters=[Elsewhere(["x", "x"])]) as hive:
         run = await hive.run("go", model=MODEL)
         assert run["error"]["code"] == "approval_required"
-        grant = run["error"]["fix"].rpartition("--grant ")[2]
+        grant = re.search(r"grants=\['(.+)'\]", run["error"]["fix"])[1]
         allowed = await hive.run("go", model=MODEL, grants=[grant])
     assert allowed["status"] == "succeeded"
 

@@ -15,6 +15,7 @@ from clawhive_core.catalog.bounded import Bounded, Overdue
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.nested.recorded import ANSWERED
+from clawhive_core.execution.refusals import with_rights
 from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, is_plain_number, preview
@@ -233,7 +234,7 @@ class Models:
             raise ModelError(
                 f"policy does not allow `{needed}`",
                 code="denied" if authority.verdict == "deny" else "approval_required",
-                fix=f"{scope.run.command} --grant {needed}",
+                fix="".join(with_rights(scope.run.command, [str(needed)]).values()),
             )
         return authority.rule
 
