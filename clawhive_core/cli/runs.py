@@ -297,6 +297,8 @@ def _print(run: Mapping[str, Any]) -> None:
     for number, step in enumerate(run["steps"], 1):
         _print_step(number, step)
     _print_tree(run["children"], 0)
+    for warning in run.get("warnings", ()):
+        say(f"warning  {warning['code']}: {warning['message']}")
     if run["error"] is not None:
         say(f"error    {run['error']['code']}: {run['error']['message']}")
         if (line := next_line(run["error"])) is not None:

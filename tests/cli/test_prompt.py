@@ -74,6 +74,9 @@ def test_an_answer_of_no_use_fails_and_a_doubtful_one_is_said_on_stderr(clawhive
     done = answers({"text": "half", "stop_reason": "other"})
     assert (done.code, done.out) == (0, "half\n")
     assert "warning[unknown_stop_reason]" in done.err
+    (warning,) = clawhive("runs", "show", "last", "--json").json["warnings"]
+    shown = clawhive("runs", "show", "last").out.splitlines()
+    assert f"warning  unknown_stop_reason: {warning['message']}" in shown
 
 
 def test_a_default_model_of_the_users_configuration_is_used(clawhive):
