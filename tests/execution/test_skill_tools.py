@@ -361,6 +361,39 @@ async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
     assert "clawhive skills trust one" in failed["next"]["hint"]
 
 
+@pytest.mark.promise("P-264")
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        ("import words\n", "write what `words` holds into handlers.py itself: no box"),
+        ("def g():\n    from .words import n\n", "write what `.words` holds into handlers.py"),
+        ("import statistics\nimport words\n", "write it without that, and write what `words`"),
+        (
+            "import statistics\ntry:\n    import words\nexcept ImportError:\n    words = 1\n",
+            "clawhive skills trust one",
+        ),
+    ],
+)
+async def test_trust_is_no_way_out_for_handlers_that_import_a_file_beside_them(project, code, fix):
+    folder = project.skill("one", ONE, f"{code}def f(input, ctx):\n    return 1\n")
+    folder.joinpath("words.py").write_text("n = 1\n")
+    failed = await project.value("one.f")
+    assert failed["error"] == "sandbox_unavailable"
+    assert fix in failed["next"]["hint"]
+    assert ("skills trust" in failed["next"]["hint"]) is ("try" in code)
+    project.trust("one")
+    trusted = await project.value("one.f")
+    assert (trusted == 1) is ("try" in code or "def g" in code)
+
+
+async def test_without_an_engine_trust_is_no_way_out_for_them_either(project):
+    folder = project.skill("one", ONE, "import words\ndef f(input, ctx):\n    return 1\n")
+    folder.joinpath("words.py").write_text("n = 1\n")
+    failed = await project.value("one.f", **{"plugins.enabled": []})
+    assert failed["error"] == "sandbox_unavailable"
+    assert "switch the plugin `builtin` on, and write what `words`" in failed["next"]["hint"]
+
+
 async def test_what_no_engine_runs_runs_in_a_process_once_the_user_trusts_the_skill(project):
     folder = project.skill("one", ONE, UNSUPPORTED)
     project.trust("one")

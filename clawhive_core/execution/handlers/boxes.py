@@ -90,7 +90,7 @@ class HandlerBoxes:
             refusals.append(_cannot(skill, engine, call, ended))
         if skill.trusted:
             return await self._in_child(skill, call, host, context)
-        raise refusals[0] if refusals else _no_engine(skill)
+        raise refusals[0] if refusals else _no_engine(skill, call)
 
     async def _in_child(
         self, skill: Skill, call: HandlerCall, host: Asked, context: ToolContext
@@ -180,8 +180,7 @@ def _cannot(
         f"{call.script}:{problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
         place=f"{call.script}:{problem.line}:{problem.column}",
-        fix="write it without that; or let the skill's handlers run outside of the sandbox, as"
-        f" programs of your own: clawhive skills trust {skill.id}",
+        fix=_way_out(skill, call, "write it without that", problem.line),
         data={"line": problem.line, "column": problem.column, "engine": engine.name},
     )
 
@@ -195,10 +194,29 @@ def _unusable(engine: str, error: SandboxUnavailable) -> ToolError:
     )
 
 
-def _no_engine(skill: Skill) -> ToolError:
+def _no_engine(skill: Skill, call: HandlerCall) -> ToolError:
     return ToolError(
         "no sandbox engine here runs handlers",
         code="sandbox_unavailable",
-        fix="switch the plugin `builtin` on; or let the skill's handlers run outside of the"
-        f" sandbox, as programs of your own: clawhive skills trust {skill.id}",
+        fix=_way_out(skill, call, "switch the plugin `builtin` on"),
     )
+
+
+def _way_out(skill: Skill, call: HandlerCall, first: str, line: int | None = None) -> str:
+    """Return what makes handlers run: trust does not where they import a file beside them.
+
+    Args:
+        skill: Whose handlers.
+        call: The call that no engine runs.
+        first: What to do about the engine.
+        line: The line that the engine cannot run.
+    """
+    from clawhive_core.skills.contracts.code import imported_beside
+
+    beside = imported_beside(skill)
+    if beside is None:
+        trust = f"programs of your own: clawhive skills trust {skill.id}"
+        return f"{first}; or let the skill's handlers run outside of the sandbox, as {trust}"
+    own = f"write what `{beside[1]}` holds into {call.script} itself"
+    why = "no box gives handlers the files beside them, whether they are trusted or not (CH0618)"
+    return f"{own}: {why}" if beside[0] == line else f"{first}, and {own}: {why}"

@@ -104,20 +104,40 @@ def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding
 
 
 def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
-    """Yield where handlers import a file beside them: what runs them gets the one file alone.
+    """Yield where handlers import a file beside them: what runs them gets the one file alone."""
+    for node, module in _own_imports(skill, tree):
+        place = Place(shown_path(file), node.lineno, node.col_offset + 1)
+        message = f"the handlers of `{skill.id}` import `{module}`, which lies beside them"
+        fix = f"write what it holds into {file.name}: no box gives them more than that file"
+        yield place.finding("CH0618", "warning", message, fix)
+
+
+def imported_beside(skill: Skill) -> tuple[int, str] | None:
+    """Return line and name of the first file beside them that a skill's handlers import."""
+    found = ((node.lineno, module) for node, module in _own_imports(skill, _tree(skill)))
+    return min(found, default=None)
+
+
+def _tree(skill: Skill) -> ast.Module:
+    try:
+        return ast.parse(skill.handlers or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _own_imports(
+    skill: Skill, tree: ast.Module
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    """Yield the statements that import a file beside the handlers, each with its module.
 
     What a module tries, or imports under a condition such as `TYPE_CHECKING`, is left to it.
     """
     always = (each for each in tree.body if not isinstance(each, ast.If | ast.Try))
     for node in (node for statement in always for node in ast.walk(statement)):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        module = _own_file(skill, node)
-        if module is not None:
-            place = Place(shown_path(file), node.lineno, node.col_offset + 1)
-            message = f"the handlers of `{skill.id}` import `{module}`, which lies beside them"
-            fix = f"write what it holds into {file.name}: no box gives them more than that file"
-            yield place.finding("CH0618", "warning", message, fix)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = _own_file(skill, node)
+            if module is not None:
+                yield node, module
 
 
 def _own_file(skill: Skill, node: ast.Import | ast.ImportFrom) -> str | None:
