@@ -63,7 +63,7 @@ def write_file(path: Path, content: Iterable[str]) -> int:
     """
     is_device = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - links must stay
     path = Path(os.path.realpath(path))
-    if is_device or (path.exists() and not path.is_file()):
+    if is_device or (os.path.exists(path) and not path.is_file()):  # noqa: PTH110 - never raises
         raise UsageError(
             "the export goes into a plain file only",
             place=str(path),

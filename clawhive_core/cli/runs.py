@@ -10,7 +10,6 @@ import click
 from clawhive_core.cli.asking import approve_option, asking, attend
 from clawhive_core.cli.output import hand_over, next_line, note, print_json, say, short, table
 from clawhive_core.cli.settings import Settings, run_async
-from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.model.approvals import Approval
@@ -263,6 +262,7 @@ def export(settings: Settings, run: str, out: str | None) -> None:
     """
     from pathlib import Path
 
+    from clawhive_core.diagnostics.whole_file import io_told, replace_whole
     from clawhive_core.runs.record.page import page
     from clawhive_core.runs.record.view import find_run
 
@@ -275,13 +275,9 @@ def export(settings: Settings, run: str, out: str | None) -> None:
     if out == "-":
         hand_over(text)
         return
-    target = Path(out or f"{run_id}.html")
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"{target} cannot be written: {error.strerror}", place="--out", fix="name another file"
-        ) from error
+    target = Path(f"{run_id}.html" if out is None else out)
+    with io_told("the run cannot be written", target, "name another file, or `-` for stdout"):
+        replace_whole(target, text.encode())
     say(str(target))
 
 

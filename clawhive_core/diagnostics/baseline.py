@@ -73,9 +73,10 @@ def write_baseline(path: Path, findings: Sequence[Finding]) -> int:
     ]
     text = json.dumps({"schema": _SCHEMA, "findings": rows}, indent=2) + "\n"
     try:
-        replace_whole(path.resolve(), text.encode("ascii"))
+        replace_whole(path.resolve() if path.is_file() else path, text.encode("ascii"))
     except OSError as error:
-        raise _error(path, f"the baseline cannot be written: {error.strerror}") from None
+        fix = "name a file that you may write to: --baseline FILE"
+        raise _error(path, f"the baseline cannot be written: {error.strerror}", fix) from None
     return len(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:
         "schema": f"../{SCHEMA.as_posix()}",
     }
     schema = folder / SCHEMA
-    missing = contract and not (schema.exists() or (folder / name).exists())
+    missing = contract and not (os.path.lexists(schema) or os.path.lexists(folder / name))
     if missing:
         write_schema("contract", schema)
     files = make_from_template(kind, folder / name, words, parents=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def make_from_template(
     """
     import tempfile
 
-    if target.exists() or target.is_symlink():
+    if os.path.lexists(target):
         raise UsageError(
             f"{shown_path(target)} is already there",
             place=shown_path(target),

@@ -17,12 +17,13 @@ def run_folder(config: Config, out: str | os.PathLike[str] | None, run_id: str) 
     """Return a run's artifacts folder, absolute: the one that is named, else its own.
 
     Raises:
-        UsageError: The folder lies inside .clawhive, or is none.
+        UsageError: The folder lies inside .clawhive, is none, or the one that is named cannot be
+            made or written to.
     """
     if out is None:
         folder = _folder_of_all(config.root, config.get("run.out")) + run_id
     else:
-        folder = _outside(Path(out).absolute())
+        folder = _usable(_outside(Path(out).absolute()))
     if os.path.lexists(folder) and not os.path.isdir(folder):  # noqa: PTH112 - never raises
         raise UsageError(
             f"{folder} is no folder", place="--out", fix="name a folder, there or to be made"
@@ -44,6 +45,25 @@ def _outside(folder: Path) -> str:
             fix="name another folder",
         )
     return str(folder)
+
+
+def _usable(folder: str) -> str:
+    """Return a folder that a run may leave files in: told before it begins, not at its end."""
+    nearest = folder
+    try:
+        os.lstat(folder)
+    except FileNotFoundError:
+        nearest = next(str(each) for each in Path(folder).parents if each.exists())
+    except OSError as error:
+        raise _unusable(folder, error.strerror or str(error)) from None
+    if os.path.isdir(nearest) and not os.access(nearest, os.W_OK | os.X_OK):  # noqa: PTH112 - never raises
+        raise _unusable(folder, f"you may not write to {nearest}")
+    return folder
+
+
+def _unusable(folder: str, why: str) -> UsageError:
+    fix = "name a folder, there or to be made, that you may write to"
+    return UsageError(f"{folder} takes no files: {why}", place="--out", fix=fix)
 
 
 def reserved(config: Config) -> list[str]:

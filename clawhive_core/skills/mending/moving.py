@@ -134,9 +134,10 @@ def move_contract(file: Path, move: Move) -> None:
         OSError: One of them cannot be written, or the manifest is there by now.
     """
     manifest = file.with_name(MANIFEST)
-    with manifest.open("xb") as stream:
-        stream.write(move.manifest.encode("utf-8"))
+    stream = manifest.open("xb")
     try:
+        with stream:
+            stream.write(move.manifest.encode("utf-8"))
         replace_whole(file, move.text.encode("utf-8"))
     except BaseException:
         manifest.unlink(missing_ok=True)
