@@ -50,7 +50,7 @@ def fix_of(done):
     return next(line for line in done.err.splitlines() if "fix: " in line).partition("fix: ")[2]
 
 
-@pytest.mark.promise("P-259")
+@pytest.mark.promise("P-258")
 def test_the_command_of_a_refusal_after_a_resume_starts_the_task_again_with_the_right(
     clawhive, outside
 ):
@@ -69,7 +69,7 @@ def test_the_command_of_a_refusal_after_a_resume_starts_the_task_again_with_the_
     assert command[command.index("--max-tool-rounds") + 1] == "7"
 
 
-@pytest.mark.promise("P-259")
+@pytest.mark.promise("P-258")
 def test_it_repeats_what_a_prompt_was_started_with(clawhive, outside):
     calls = [{"name": "bad.keep", "input": {"path": "a.md"}}]
     reads = [{"name": "file.read", "input": {"path": str(outside)}}]
@@ -127,7 +127,7 @@ def test_what_an_input_is_spelled_as_is_read_as_that_input(value):
     assert words is None or read_inputs(words, schema) == value
 
 
-@pytest.mark.promise("P-260")
+@pytest.mark.promise("P-259")
 async def test_a_program_is_told_what_it_gives_its_run():
     read = calling("file.read", {"path": "/etc/hostname"})
     settings = {"plugins.enabled": ["builtin"]}

@@ -44,7 +44,7 @@ def held(done):
     return errors[0].partition("]")[0].removeprefix("error[")
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-261")
 @pytest.mark.parametrize("target", ["there/x", "/dev/full", "/dev/null", "/dev/stdout", LONG])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_target_that_takes_no_file_is_one_error_and_nothing_is_left(place, command, target):
@@ -54,7 +54,7 @@ def test_a_target_that_takes_no_file_is_one_error_and_nothing_is_left(place, com
     assert place.root.joinpath("there").read_text() == "kept"
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-261")
 @pytest.mark.parametrize("target", ["folder", "gone/x", "/proc/x", ""])
 @pytest.mark.parametrize("command", [each for each in FILES if each != "skills schema"])
 def test_a_folder_is_no_file_and_none_is_made_around_it(place, command, target):
@@ -63,7 +63,7 @@ def test_a_folder_is_no_file_and_none_is_made_around_it(place, command, target):
     assert files(place.root) == before
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-261")
 @pytest.mark.parametrize("command", FILES)
 def test_a_full_disk_leaves_what_was_there(place, command, monkeypatch):
     def full(_):
@@ -79,7 +79,7 @@ def test_a_full_disk_leaves_what_was_there(place, command, monkeypatch):
     assert place.root.joinpath("there").read_text() == "kept"
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-261")
 def test_a_runs_page_takes_the_place_of_another_and_keeps_its_rights(place):
     page = place.root / "there"
     page.chmod(0o640)
@@ -90,7 +90,7 @@ def test_a_runs_page_takes_the_place_of_another_and_keeps_its_rights(place):
     assert place("runs", "export", "last").out.startswith("run_")
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-261")
 @pytest.mark.parametrize("out", ["there/files", "there", LONG])
 def test_a_run_whose_files_could_lie_nowhere_does_not_begin(place, out):
     code = "open('a.txt', 'w').write('x')"

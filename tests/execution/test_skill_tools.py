@@ -361,7 +361,7 @@ async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
     assert "clawhive skills trust one" in failed["next"]["hint"]
 
 
-@pytest.mark.promise("P-264")
+@pytest.mark.promise("P-260")
 @pytest.mark.parametrize(
     ("code", "fix"),
     [
