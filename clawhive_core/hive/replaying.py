@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.errors import NotReplayable
+from clawhive_core.errors import NotReplayable, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
 from clawhive_core.model.late import dataclass
@@ -21,6 +21,7 @@ from clawhive_core.runs.replays.replay_live import (
     RecordedTurns,
     Repeated,
     WatchedDoor,
+    tools_of,
 )
 from clawhive_core.runs.replays.what_if import what_if
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -47,14 +48,19 @@ async def replayed(
     """Repeat a run and record what that found; see `Hive.replay`.
 
     Raises:
-        NotReplayable: The run was a session's calls, without plan or prompt.
+        NotReplayable: The run was a session's calls, without plan or prompt, or made none.
         UnknownId: No such run.
+        UsageError: No such mode.
     """
+    if mode not in get_args(ReplayMode):
+        modes = ", ".join(f"`{each}`" for each in get_args(ReplayMode))
+        raise UsageError(f"there is no replay mode `{mode}`", place="mode", fix=f"give {modes}")
     record = Record.load(parts.log, find_run(parts.log, run))
     recorded = parts.requests.recorded(record)
     if mode == "exact":
         today = parts.orchestrator
         return await repeat(record, recorded, today.planners, today.compaction)
+    _require_calls(record, mode)
     if mode == "policy" and recorded.is_session:
         request = parts.requests.assemble(recorded.task, _given(record, options))
         request = replace(request, principal=recorded.principal)
@@ -66,6 +72,17 @@ async def replayed(
         report = await _live(parts, record, request, mode)
     await note(record, report)
     return report
+
+
+def _require_calls(record: Record, mode: ReplayMode) -> None:
+    """Refuse to hold calls against a run that made none: the model was asked anew in it."""
+    source = tools_of(record)
+    if source is not record:
+        raise NotReplayable(
+            f"run {record.run_id} is a replay (model): its tools were not called",
+            place=record.run_id,
+            fix=f"clawhive runs replay {source.run_id} --mode {mode}",
+        )
 
 
 def _anew(

@@ -362,6 +362,7 @@ class RequestMaker:
             delegates=tuple(body.get("delegates", ())),
             grounds=grounds,
             skills=SkillTools.from_dict(record.full(body.get("skills"))),
+            replays=body.get("replays"),
         )
 
     def _todays(self, name: str, run_id: str) -> tuple[Skill, TaskType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
@@ -28,6 +29,7 @@ from clawhive_core.runs.replays.replay import (
     RecordedJournal,
     recorded_answer,
 )
+from clawhive_core.runs.replays.replay_live import RecordedTools, repeated_turn, tools_of
 
 
 class ResumingJournal(RecordedJournal):
@@ -63,12 +65,18 @@ class ResumingJournal(RecordedJournal):
 
 
 class ResumingModels(Models):
-    """Answers a resumed run's requests from the record as long as it has answers."""
+    """Answers a resumed run's requests from the record as long as it has answers.
 
-    def __init__(self, record: Record, live: Models, journal: ResumingJournal) -> None:
+    One that repeats the turns of another run goes on with them.
+    """
+
+    def __init__(
+        self, record: Record, live: Models, journal: ResumingJournal, turns: Record | None = None
+    ) -> None:
         super().__init__(live.adapters, journal, live.patience, live.answers_before)
         self._record = record
         self._live = live
+        self._turns = turns
 
     def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
         """Open the run's account where its tools draw on it, with what they had used."""
@@ -83,12 +91,17 @@ class ResumingModels(Models):
 
     def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
         """Decide the requests that are sent now; those of the record were decided."""
-        return "" if self._is_recorded(scope) else super()._allow(adapter, scope)
+        unsent = self._turns is not None or self._is_recorded(scope)
+        return "" if unsent else super()._allow(adapter, scope)
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        if self._is_recorded(scope):
+        is_recorded = self._is_recorded(scope)
+        if self._turns is not None:
+            turn = repeated_turn(self._turns, scope)
+            return recorded_answer(self._record, scope) if is_recorded else turn
+        if is_recorded:
             return recorded_answer(self._record, scope)
         return await super()._answer(adapter, request, scope, right)
 
@@ -134,9 +147,12 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
     await live.log.flush()
     record = Record.load(live.log, run_id)
     journal = ResumingJournal(record, live.log)
+    turns, tools = _turns_of(record), tools_of(record)
+    if tools is not record:
+        live = replace(live, door=RecordedTools(tools))
     again = Orchestrator(
         ResumingDoor(record, live),
-        ResumingModels(record, live.models, journal),
+        ResumingModels(record, live.models, journal, turns),
         journal,
         orchestrator.planners,
         orchestrator.compaction,
@@ -157,6 +173,14 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
             place=run_id,
             fix="its skill, planner or tools changed: start it again, or put them back",
         ) from None
+
+
+def _turns_of(record: Record) -> Record | None:
+    """Return the record whose turns a run repeats while its tools are live; None for most runs."""
+    above = record.start.event.body.get("replays")
+    if above is None or above["mode"] != "tools":
+        return None
+    return Record.load(record.log, above["run_id"])
 
 
 def require_task(request: RunRequest) -> None:

@@ -197,7 +197,7 @@ async def test_a_sessions_calls_have_nothing_to_repeat(tools):
         with pytest.raises(NotReplayable) as caught:
             await hive.replay(run_id)
         with pytest.raises(NotReplayable):
-            await hive.replay(run_id, "sideways")
+            await hive.replay(run_id, "model")
         with pytest.raises(UnknownId):
             await hive.replay("nothing")
     assert caught.value.place == run_id

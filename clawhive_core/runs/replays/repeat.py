@@ -19,6 +19,7 @@ from clawhive_core.runs.replays.replay import (
     RecordedModels,
     ReplayReport,
 )
+from clawhive_core.runs.replays.replay_live import RecordedTools, tools_of
 
 
 async def repeat(
@@ -37,8 +38,9 @@ async def repeat(
         raise NotReplayable(
             f"run {run_id} is a session's calls: nothing planned them", place=run_id
         )
+    tools = tools_of(record)
     again = Orchestrator(
-        RecordedDoor(record),
+        RecordedDoor(record) if tools is record else RecordedTools(tools),
         RecordedModels(record),
         RecordedJournal(record),
         planners,

@@ -65,14 +65,23 @@ class RecordedTurns(UnsentModels):
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
         del adapter, request, right
-        step_id = f"{self._record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
-        stored = self._record.take(step_id, "model.end")
-        if stored is None:
-            raise ModelError(
-                "the record has no answer for this turn: the run goes another way now",
-                code=NOT_RECORDED,
-            )
-        return answer_of(self._record.log, stored)
+        return repeated_turn(self._record, scope)
+
+
+def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
+    """Return what the model answered in a record at a step of the run that repeats it.
+
+    Raises:
+        ModelError: `not_recorded`: the record has no such answer, or none more.
+    """
+    step_id = f"{record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
+    stored = record.take(step_id, "model.end")
+    if stored is None:
+        raise ModelError(
+            "the record has no answer for this turn: the run goes another way now",
+            code=NOT_RECORDED,
+        )
+    return answer_of(record.log, stored)
 
 
 @dataclass(slots=True)
@@ -111,6 +120,19 @@ class RecordedTools:
                 return outcome
         told = {"error": NOT_RECORDED, "message": "this replay has no recorded answer to that call"}
         return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
+
+
+def tools_of(record: Record) -> Record:
+    """Return the record that has what a run's tools answered: its own, mostly.
+
+    A run whose model was asked anew made no call: each was answered from the run that it repeats.
+
+    Raises:
+        NotReplayable: That run is not in the log, or bodies of it were pruned.
+    """
+    while (above := record.start.event.body.get("replays")) and above["mode"] == "model":
+        record = Record.load(record.log, above["run_id"])
+    return record
 
 
 def _key(log: EventLog, call: ToolCall) -> tuple[str, bytes]:
