@@ -375,6 +375,7 @@ class Hive:
     async def _close(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._spawner.stop()
+            await self._running.stop()
             await self.catalog.close_providers()
             await self._contributed.close()
             await self._sinks.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,27 @@ from clawhive_core.hive.project_log import checkpoint, checkpoints_of
 from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.record.ownership import cancel_below, owned
+from clawhive_core.runs.record.ownership import busy, cancel_below, owned
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
     from clawhive_core.audit.checkpoints import Checkpoints
     from clawhive_core.policy.answers import Edited
+
+_STOP_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class AtWork:
+    """A run that is executed in this process."""
+
+    task: object
+    """The task of the event loop that executes it."""
+    ask: Callable[[], None]
+    """Asks it to end."""
+    ended: anyio.Event | None = None
+    """What waits for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,8 @@ class Running(Remembering):
     requests: Callable[[], RequestMaker]
     user_dir: Path
     note: Callable[[str], None]
+    at_work: dict[str, AtWork] = field(default_factory=dict[str, "AtWork"])
+    """The runs that are executed here."""
 
     def check(self, request: RunRequest) -> None:
         """Refuse a run that could not begin.
@@ -79,16 +96,45 @@ class Running(Remembering):
         """Keep a run's heartbeat while it goes on, and sign the log's tip at its end.
 
         What was revoked elsewhere ends the calls that are under way with it.
+
+        Raises:
+            RunBusy: It is executed in this process.
         """
+        from asyncio import current_task
+
         scope, run_id = request.scope, request.scope.run_id
+        if run_id in self.at_work:
+            raise busy(run_id)
+        look = partial(scope.revocations, scope.rules)
         try:
-            async with owned(self.live.log, run_id, partial(scope.revocations, scope.rules)):
+            async with owned(self.live.log, run_id, look) as ask:
+                self.at_work[run_id] = AtWork(current_task(), ask)
                 yield
         except RunError as error:
             if error.code != "cancelled" or request.is_session:
                 raise
         finally:
             self._after(run_id)
+            work = self.at_work.pop(run_id, None)
+            if work is not None and work.ended is not None:
+                work.ended.set()
+
+    async def stop(self) -> None:
+        """End the runs that are left in other tasks, and wait until that is recorded.
+
+        One whose tool cannot be stopped is waited for `_STOP_SECONDS` at most.
+        """
+        from asyncio import current_task
+
+        me, waited = current_task(), list[anyio.Event]()
+        for work in self.at_work.values():
+            if work.task is not me:
+                work.ended = anyio.Event()
+                waited.append(work.ended)
+                work.ask()
+        with anyio.move_on_after(_STOP_SECONDS):
+            for ended in waited:
+                await ended.wait()
 
     @asynccontextmanager
     async def session(

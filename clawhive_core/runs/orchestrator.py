@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,8 @@ from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.plans.elevation import Declared
 from clawhive_core.runs.record.journal import Journal, run_event
-from clawhive_core.runs.record.ownership import Owner, admit, claim, release, take_up
+from clawhive_core.runs.record.owner import Owner
+from clawhive_core.runs.record.ownership import admit, broken_off, claim, release, take_up
 
 if TYPE_CHECKING:
     from clawhive_core.runs.loop.compaction import Compaction
@@ -164,7 +166,7 @@ class Orchestrator:
         """
         run_id = request.scope.run_id
         event = self._event(request, "run.status", {"reason": "it was resumed"}, "running")
-        await self.journal.append(event, within=take_up(run_id, Owner.me()))
+        await self._taken(request, event, within=take_up(run_id, Owner.me()))
         return await self.go_on(request, self.used_below(run_id))
 
     async def go_on(self, request: RunRequest, used: Usage | None = None) -> RunResult:
@@ -188,9 +190,8 @@ class Orchestrator:
             message = f"{type(error).__name__}: {error}"
             result = RunResult("failed", error={"code": "internal_error", "message": message})
         except anyio.get_cancelled_exc_class():
-            error = {"code": "cancelled", "message": "the run was cancelled"}
             with anyio.CancelScope(shield=True):
-                await self.end(request, RunResult("cancelled", error=error))
+                await self.end(request, _cancelled())
             raise
         await self.end(request, result)
         return result
@@ -229,7 +230,17 @@ class Orchestrator:
                     principal=str(request.principal),
                 )
             )
-        await self.journal.append(*events, within=request.takes)
+        await self._taken(request, *events, within=request.takes)
+
+    async def _taken(self, request: RunRequest, *events: Event, within: Within) -> None:
+        """Commit what takes a run; where the caller is cancelled meanwhile, its end too."""
+        try:
+            await self.journal.append(*events, within=within)
+        except anyio.get_cancelled_exc_class():
+            run_id = request.scope.run_id
+            with anyio.CancelScope(shield=True), suppress(ClawHiveError):
+                await self._end(request, _cancelled(), broken_off(run_id, Owner.me()))
+            raise
 
     def planner(self, request: RunRequest) -> Planner | None:
         """Return what plans a run, None where its loop goes from turn to turn.
@@ -330,6 +341,9 @@ class Orchestrator:
         if result.status == "waiting_approval":
             await self._park(request)
             return
+        await self._end(request, result, release(request.scope.run_id))
+
+    async def _end(self, request: RunRequest, result: RunResult, within: Within) -> None:
         output = result.output
         text = output if isinstance(output, str) else canonical_text(output)
         body: dict[str, Any] = {
@@ -341,10 +355,8 @@ class Orchestrator:
         }
         if result.warnings:
             body["warnings"] = list(result.warnings)
-        await self.journal.append(
-            self._event(request, "run.end", body, result.status),
-            within=release(request.scope.run_id),
-        )
+        event = self._event(request, "run.end", body, result.status)
+        await self.journal.append(event, within=within)
 
     def _used(self, run_id: str) -> Usage:
         return self.models.used(run_id) + self.used_below(run_id)
@@ -358,6 +370,11 @@ class Orchestrator:
 
     def _event(self, request: RunRequest, kind: str, body: Mapping[str, Any], status: str) -> Event:
         return run_event(request.scope, request.principal, kind, body, status=status)
+
+
+def _cancelled() -> RunResult:
+    error = {"code": "cancelled", "message": "the run was cancelled"}
+    return RunResult("cancelled", error=error)
 
 
 def _error(error: ClawHiveError) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import pytest
 
 from clawhive_core.errors import RunBusy, RunError, StorageError
 from clawhive_core.runs.record import ownership
-from clawhive_core.runs.record.ownership import STALE_SECONDS, Owner, beat, claim, recover
+from clawhive_core.runs.record.owner import STALE_SECONDS, Owner
+from clawhive_core.runs.record.ownership import beat, claim, recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import memory_hive
 
@@ -38,7 +39,7 @@ def owner_rows(hive):
 
 def alive_other():
     """Return a living process that is not this one."""
-    from clawhive_core.runs.record.ownership import _process_start
+    from clawhive_core.runs.record.owner import _process_start
 
     return Owner(Owner.me().host, os.getppid(), _process_start(os.getppid()))
 

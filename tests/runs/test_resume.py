@@ -9,6 +9,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.runs.record import ownership
+from clawhive_core.runs.record.owner import Owner
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 GUARDED = {"risk": "guarded", "idempotent": True}
@@ -195,7 +196,7 @@ async def test_a_run_that_somebody_takes_up_is_busy_for_others(tools, define):
         run_id = run["run_id"]
         await hive.log.append(
             Event("run.status", {"reason": None}, run_id=run_id, status="running"),
-            within=ownership.take_up(run_id, ownership.Owner.me()),
+            within=ownership.take_up(run_id, Owner.me()),
         )
         with pytest.raises(RunBusy):
             await hive.resume("last")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,81 +15,18 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
-from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.runs import ENDED
 from clawhive_core.runs.record.aside import stopped
 from clawhive_core.runs.record.lineage import children_of
+from clawhive_core.runs.record.owner import Owner
 from clawhive_core.storage.faults import storage_error
 
 HEARTBEAT_SECONDS = 5.0
 POLL_SECONDS = 0.5
 """How often an owner looks whether somebody wants its run cancelled."""
-STALE_SECONDS = 60.0
-"""After how long without a heartbeat an owner on another machine counts as gone."""
 
 _ACTIVE = ("pending", "running")
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A process that runs something."""
-
-    host: str
-    """Machine, boot and process namespace: within one of these, process ids mean something."""
-    pid: int
-    process_start: str
-
-    @classmethod
-    def me(cls) -> Owner:
-        """Return this process."""
-        return _owner(os.getpid())
-
-    def is_alive(self, heartbeat: float, now: float) -> bool:
-        """Whether the process still runs: by its id on this machine, else by its heartbeat."""
-        if self.host != _host():
-            return now - heartbeat < STALE_SECONDS
-        return _process_start(self.pid) == self.process_start
-
-
-@lru_cache(maxsize=1)
-def _owner(pid: int) -> Owner:
-    """Return this process, read once: a forked child has another id."""
-    return Owner(_host(), pid, _process_start(pid) or "")
-
-
-def _host() -> str:
-    boot = _read("/proc/sys/kernel/random/boot_id")[:8]
-    return f"{os.uname().nodename}/{boot}/{_link('/proc/self/ns/pid')}"
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _link(path: str) -> str:
-    try:
-        return str(Path(path).readlink())
-    except OSError:
-        return ""
-
-
-def _process_start(pid: int) -> str | None:
-    """Return when a process started, so that a reused id is not mistaken; None where none runs."""
-    stat = _read(f"/proc/{pid}/stat")
-    if stat:
-        fields = stat.rpartition(")")[2].split()
-        return None if fields[0] in {"Z", "X"} else fields[19]
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except OSError:
-        return ""
-    return ""
 
 
 def _within_log(work: Within) -> Within:
@@ -180,14 +116,19 @@ def take_up(run_id: str, owner: Owner) -> Within:
             take(connection)
             return
         if row[0] in _ACTIVE:
-            raise RunBusy(
-                f"run {run_id} is being executed by a living process",
-                place=run_id,
-                fix="wait until it ends, or: clawhive runs cancel RUN",
-            )
+            raise busy(run_id)
         raise ended(run_id, row[0])
 
     return check
+
+
+def busy(run_id: str) -> RunBusy:
+    """Return the error of whoever wants to execute a run that is being executed."""
+    return RunBusy(
+        f"run {run_id} is being executed by a living process",
+        place=run_id,
+        fix="wait until it ends, or: clawhive runs cancel RUN",
+    )
 
 
 def ended(run_id: str, status: str) -> RunError:
@@ -208,6 +149,28 @@ def release(run_id: str) -> Within:
         connection.execute("DELETE FROM run_owners WHERE run_id = ?", (run_id,))
 
     return drop
+
+
+def broken_off(run_id: str, owner: Owner) -> Within:
+    """Return the part of a transaction that gives up a run whose taking was broken off.
+
+    Raises:
+        RunError: (when it runs) `cancelled`: it was not taken.
+    """
+    drop = release(run_id)
+
+    @_within_log
+    def check(connection: sqlite3.Connection) -> None:
+        row = connection.execute(
+            "SELECT o.host, o.pid, o.process_start FROM runs JOIN run_owners o USING (run_id)"
+            " WHERE run_id = ? AND status = 'running'",
+            (run_id,),
+        ).fetchone()
+        if row is None or Owner(*row) != owner:
+            raise RunError("the run was not taken", code="cancelled", place=run_id)
+        drop(connection)
+
+    return check
 
 
 async def beat(
@@ -242,8 +205,10 @@ async def beat(
 @asynccontextmanager
 async def owned(
     log: EventLog, run_id: str, look: Callable[[], None] = lambda: None
-) -> AsyncGenerator[None]:
+) -> AsyncGenerator[Callable[[], None]]:
     """Keep a run's heartbeat while the body runs, and cancel the body when somebody asks for it.
+
+    Whoever is in this process asks by what it gives.
 
     Raises:
         RunError: `cancelled`, where the body was cancelled from elsewhere.
@@ -253,19 +218,22 @@ async def owned(
     body, asked = asyncio.current_task(), False
     watching: list[asyncio.Task[None]] = []
 
-    async def watch() -> None:
+    def ask() -> None:
         nonlocal asked
-        await beat(log, run_id, look=look)
         asked = True
         if body is not None:
             body.cancel()
+
+    async def watch() -> None:
+        await beat(log, run_id, look=look)
+        ask()
 
     # A run that ends before the first look is due needs nobody who looks.
     loop = asyncio.get_running_loop()
     first = loop.call_later(POLL_SECONDS, lambda: watching.append(loop.create_task(watch())))
     try:
         try:
-            yield
+            yield ask
         finally:
             first.cancel()
             for task in watching:
