@@ -204,6 +204,7 @@ class Orchestrator:
             "title": request.title,
             "parent_run_id": request.parent_run_id,
             "artifacts": run.artifacts,
+            "root": run.root,
             "model": request.model,
             "max_tool_rounds": request.max_tool_rounds,
             "budget": request.budget.to_dict(),

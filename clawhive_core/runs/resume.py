@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
@@ -140,12 +141,13 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
 
     Raises:
         RunBusy: Another living process owns the run.
-        RunError: `not_resumable`: it has ended, or it does not go the way that its log says; then
-            it is left as it was.
+        RunError: `not_resumable`: it has ended, its project moved, or it does not go the way that
+            its log says; then it is left as it was.
     """
     run_id = request.scope.run_id
     await live.log.flush()
     record = Record.load(live.log, run_id)
+    _require_place(record, request)
     journal = ResumingJournal(record, live.log)
     turns, tools = _turns_of(record), tools_of(record)
     if tools is not record:
@@ -173,6 +175,24 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
             place=run_id,
             fix="its skill, planner or tools changed: start it again, or put them back",
         ) from None
+
+
+def _require_place(record: Record, request: RunRequest) -> None:
+    """Refuse to go on in another folder: rights, files and arguments name the one it began in."""
+    began, now = record.start.event.body.get("root"), request.scope.root
+    if began is None or began == now:
+        return
+    try:
+        if Path(began).samefile(now):
+            return
+    except OSError:
+        pass  # it is not there any more
+    raise RunError(
+        f"run {record.run_id} began in {began}, and its rights and files are bound to that folder",
+        code="not_resumable",
+        place=record.run_id,
+        fix=f"move the project back to {began}, or start the run again",
+    )
 
 
 def _turns_of(record: Record) -> Record | None:

@@ -1,10 +1,12 @@
 """Runs that stopped go on: finished calls from the log, missing ones made, nothing twice."""
 
+import shutil
+
 import anyio
 import pytest
 
 from clawhive_core.errors import RunBusy, RunError, UnknownId
-from clawhive_core.hive.hive import RunOptions
+from clawhive_core.hive.hive import Hive, RunOptions
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall
@@ -259,3 +261,24 @@ async def test_a_cancelled_session_tells_its_caller(tools):
         with anyio.fail_after(20), pytest.raises(RunError) as caught:
             await session()
         assert caught.value.code == "cancelled"
+
+
+@pytest.mark.promise("P-269")
+async def test_a_run_goes_on_in_no_other_folder_than_it_began_in(tools, tmp_path):
+    tools.add("test.keep", lambda given, ctx: "kept", **GUARDED)
+    model = ScriptedModel([calling("test.keep", {}), "done"])
+    copy, link = tmp_path / "copy", tmp_path / "link"
+    async with memory_hive(providers=[tools], adapters=[model]) as hive:
+        run = await hive.run("go", model="scripted:test", approve="park")
+        await hive.log.flush()
+        shutil.copytree(hive.root / ".clawhive", copy / ".clawhive")
+        async with Hive.open(copy, env={}) as moved:
+            with pytest.raises(RunError) as refused:
+                await moved.resume(run["run_id"])
+            assert refused.value.code == "not_resumable"
+            assert f"move the project back to {hive.root}" in refused.value.fix
+            assert moved.log.read("SELECT status FROM runs")[0][0] == "waiting_approval"
+            assert (await moved.replay(run["run_id"])).ok
+        link.symlink_to(hive.root)
+        async with Hive.open(link, env={}) as same:
+            assert (await same.resume(run["run_id"], RunOptions(approve="deny")))["status"]
