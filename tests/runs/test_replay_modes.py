@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clawhive_core.errors import NotReplayable
+from clawhive_core.model.messages import LlmResponse
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -164,3 +166,29 @@ async def test_a_secret_that_the_log_leaves_out_is_no_difference_and_not_told(to
         assert told(again) == [
             ("invocation", "test.leak -> the key is [redacted]", "now it is [redacted]")
         ]
+
+
+@pytest.mark.promise("P-111")
+async def test_calls_side_by_side_are_held_against_those_of_their_own_steps(counted):
+    """A refused call is on record before the one beside it, which waited for a person."""
+    counted.add("test.keep", lambda given, ctx: "kept", risk="guarded")
+    calls = (ToolCall("a", "test.keep", {}), ToolCall("b", "test.gone", {}))
+    model = ScriptedModel([LlmResponse(calls, "tool_use"), "done"])
+    async with memory_hive(providers=[counted], adapters=[model]) as hive:
+        first = await hive.run("go", model=MODEL, approve="park")
+        hive.approvals.resolve(hive.approvals.pending()[0].approval_id, "approve", by="user:ana")
+        await hive.resume("last")
+        report = await hive.replay(first["run_id"], "tools")
+        assert told(report) == [("invocation", "test.keep -> kept", "refused: approval_required")]
+
+
+async def test_a_call_that_is_left_out_hides_none_behind_it(counted):
+    two = (ToolCall("a", "test.now", {"n": 1}), ToolCall("b", "test.now", {"n": 2}))
+    one = (ToolCall("b", "test.now", {"n": 2}),)
+    more = [calling("test.now", {"n": 3}), "done"]
+    script = [LlmResponse(two, "tool_use"), *more, LlmResponse(one, "tool_use"), *more]
+    async with memory_hive(providers=[counted], adapters=[ScriptedModel(script)]) as hive:
+        await hive.run("go", model=MODEL)
+        report = await hive.replay("last", "model")
+        steps = [each.step_id.partition("/")[2] for each in report.differences]
+        assert steps == ["r0.0", "r0.1"]

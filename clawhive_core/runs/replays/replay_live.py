@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from dataclasses import field
-from itertools import zip_longest
 from typing import Any
 
 from clawhive_core.errors import ModelError
@@ -38,12 +36,13 @@ class Repeated:
     )
 
     def differences(self, record: Record, output: Any, status: str) -> list[Difference]:
-        """Return where it and the record part: calls, what they came to, the end."""
+        """Return where it and the record part: the calls of each step, the end."""
         found: list[Difference] = []
-        recorded = sorted(record.calls.values(), key=lambda call: call.first.seq)
-        made = sorted(self.calls, key=lambda each: _order(each[1].step_id))
-        for before, now in zip_longest(recorded, made):
-            found += _call_differences(record, before, now)
+        recorded = {_of(step or ""): call for step, call in record.calls.items()}
+        made = {_of(scope.step_id): (call, scope, out) for call, scope, out in self.calls}
+        further = sorted(made.keys() - recorded.keys(), key=_order)
+        for step in (*sorted(recorded, key=lambda each: recorded[each].first.seq), *further):
+            found += _call_differences(record, recorded.get(step), made.get(step))
         found += _end_difference(record, output, status)
         return found
 
@@ -140,15 +139,16 @@ def _key(log: EventLog, call: ToolCall) -> tuple[str, bytes]:
     return call.name, canonical(log.redactor.value(as_recorded(call)))
 
 
-def _order(step_id: str) -> list[Any]:
-    """Return a key that sorts the steps of a loop by turn and call: `RUN/r10.2`."""
-    return [int(part) if part.isdigit() else part for part in _parts(step_id)]
+def _of(step_id: str) -> str:
+    """Return a step without its run: `RUN/r10.2` and `OTHER/r10.2` are the same step."""
+    return step_id.partition("/")[2]
 
 
-def _parts(step_id: str) -> Sequence[str]:
+def _order(step: str) -> list[Any]:
+    """Return a key that sorts the steps of a loop by turn and call: `r10.2`."""
     import re
 
-    return re.split(r"(\d+)", step_id.partition("/")[2])
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", step)]
 
 
 def _call_differences(
@@ -159,7 +159,7 @@ def _call_differences(
     if before is None and now is not None:
         call, scope, _ = now
         return [Difference(None, "invocation", scope.step_id, "no call", _told(record.log, call))]
-    assert before is not None  # noqa: S101 - zip_longest leaves out one side at most
+    assert before is not None  # noqa: S101 - a step is one of either side
     stored = before.first
     asked = asked_call(record.log, stored)
     place = (stored.seq, "invocation", stored.event.step_id)
