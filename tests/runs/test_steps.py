@@ -200,3 +200,15 @@ def test_a_plan_that_cannot_run_is_refused_with_the_reason(bad, says):
         check_plan(bad)
     assert caught.value.code == "invalid_plan"
     assert says in caught.value.message
+
+
+@pytest.mark.promise("P-275")
+async def test_an_output_that_names_nothing_fails_the_run_and_says_which(tools, define):
+    async with memory_hive(providers=[tools]) as hive:
+        echo = {"name": "a", "tool": "test.echo", "input": {"n": 1}}
+        define(hive, echo, output={"n": "${steps.a.output.n}", "m": "${steps.a.output.m}"})
+        run = await hive.run(task="job")
+        assert (run["status"], run["output"]) == ("failed", None)
+        assert run["error"]["code"] == "unresolved_reference"
+        assert "`${steps.a.output.m}` names nothing" in run["error"]["message"]
+        assert (await hive.replay("last")).ok

@@ -222,18 +222,26 @@ class PlanRunner:
         return {"input": self.task.input, "steps": self._shown}
 
     def output(self) -> Any:
-        """Return the task's output, None where its references name nothing (a failed run)."""
+        """Return the task's output, None where its references name nothing: `first_error`."""
         try:
             return resolve(self.plan.output, self._values())
         except RunError:
             return None
 
     def first_error(self) -> Mapping[str, Any] | None:
-        """Return the error of the first step, in the plan's order, that failed by itself."""
+        """Return the error of the first step, in the plan's order, that failed by itself.
+
+        Where none did, it is that of an output whose references name nothing.
+        """
         for step in self.plan.steps:
             result = self.results[step.name]
             if result.status == "failed" and result.error is not None:
                 return {**result.error, "step": step.name}
+        try:
+            resolve(self.plan.output, self._values())
+        except RunError as error:
+            message = f"the output of the plan: {error.message}"
+            return {"code": error.code, "message": message, "fix": error.fix}
         return None
 
     def failed(self) -> dict[str, str]:

@@ -209,6 +209,6 @@ def _result(call_id: str, runner: PlanRunner) -> ToolResult:
         text = value if isinstance(value, str) else canonical_text(value)
         return ToolResult(call_id, text, structured=None if isinstance(value, str) else value)
     next_step = error.get("next") or {"action": "read_error"}
-    facts = {"step": error["step"], "output": value}
+    facts = {"step": error["step"], "output": value} if "step" in error else {}
     refusal = Refusal(str(error["code"]), str(error["message"]), next_step, facts).to_dict()
     return ToolResult(call_id, canonical_text(refusal), is_error=True, structured=refusal)
