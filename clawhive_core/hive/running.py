@@ -72,11 +72,13 @@ class Running(Remembering):
     async def resume(self, run_id: str, options: RunOptions) -> None:
         """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
         from clawhive_core.runs.resume import require_task, resume
+        from clawhive_core.runs.sub_agents.accounts import accounts_above
 
         request = self.requests().resumed(run_id, options)
         require_task(request)
-        async with self.owned(request):
-            await resume(self.live, self.orchestrator, request)
+        with accounts_above(self.live.log, self.live.models, run_id, self.at_work):
+            async with self.owned(request):
+                await resume(self.live, self.orchestrator, request)
 
     async def edited(
         self, approval: str, input: Mapping[str, Any], before: Edited | None

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -562,3 +563,42 @@ async def test_what_a_childs_model_writes_is_not_shown_as_its_parents_answer(too
         await hive.run("go", options=options)
     texts = [each.text for each in signals if each.kind == "text"]
     assert texts == ["of the parent"]
+
+
+def keeping(tools):
+    return tools.add("test.keep", lambda given, ctx: "kept", risk="guarded")
+
+
+def spent(call, tokens):
+    return LlmResponse(call.content, "tool_use", Usage(tokens, 0))
+
+
+@pytest.mark.promise("P-282")
+async def test_a_child_that_goes_on_without_its_parent_draws_on_its_parents_budget(tools):
+    child = [
+        spent(calling("test.keep", {}), 20),
+        *(spent(calling("test.echo", {"n": n}), 20) for n in range(9)),
+    ]
+    opening = house(keeping(tools), child, [spent(ASK, 50), "never"], **{"budget.tokens": 100})
+    async with opening as hive:
+        run = await hive.run("ask", options=replace(SPAWN, approve="park"))
+        (below,) = children(hive, run)
+        hive.approvals.resolve(hive.approvals.pending()[0].approval_id, "approve", by="user:ana")
+        ended = await hive.resume(below)
+        assert (ended["error"]["code"], ended["usage"]["input_tokens"]) == ("budget_exceeded", 60)
+        again = await hive.resume(run["run_id"])
+        assert (again["error"]["code"], again["usage"]["input_tokens"]) == ("budget_exceeded", 110)
+        for each in (run["run_id"], below):
+            assert (await hive.replay(each)).ok
+
+
+@pytest.mark.promise("P-282")
+async def test_what_a_parked_run_used_is_told_when_it_is_cancelled(tools):
+    child = [spent(calling("test.keep", {}), 20)]
+    async with house(keeping(tools), child, [spent(ASK, 50)]) as hive:
+        run = await hive.run("ask", options=replace(SPAWN, approve="park"))
+        (below,) = children(hive, run)
+        cancel(hive.log, run["run_id"])
+        assert shown(hive, run["run_id"])["usage"]["input_tokens"] == 70
+        assert shown(hive, below)["status"] == "cancelled"
+        assert shown(hive, below)["usage"]["input_tokens"] == 20

@@ -105,3 +105,21 @@ def used_below(log: EventLog, run_id: str) -> Usage:
         if end is not None and (own is None or end.seq < own.seq):
             used += Usage(**end.event.body["usage"])
     return used
+
+
+def used_by(log: EventLog, run_id: str) -> Usage:
+    """Return what the model calls of a run used up to now, those of the runs below it left out."""
+    used = Usage()
+    for stored in log.events(run_id=run_id, kinds=("model.end",)):
+        usage: dict[str, Any] = stored.event.body["usage"] or {}
+        used += Usage(**usage)
+    return used
+
+
+def used_so_far(log: EventLog, run_id: str, *, but: str | None = None) -> Usage:
+    """Return what a run and all below it used up to now, one of those that it started left out."""
+    used = used_by(log, run_id)
+    for child in children_of(log, run_id):
+        if child.run_id != but:
+            used += used_so_far(log, child.run_id)
+    return used

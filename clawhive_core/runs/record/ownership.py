@@ -15,10 +15,9 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
-from clawhive_core.model.messages import Usage
 from clawhive_core.model.runs import ENDED
 from clawhive_core.runs.record.aside import stopped
-from clawhive_core.runs.record.lineage import children_of
+from clawhive_core.runs.record.lineage import children_of, used_so_far
 from clawhive_core.runs.record.owner import Owner
 from clawhive_core.storage.faults import storage_error
 
@@ -290,7 +289,7 @@ def _end_cancelled(log: EventLog, run_id: str) -> None:
         "output": None,
         "output_preview": "",
         "error": {"code": "cancelled", "message": "the run was cancelled"},
-        "usage": Usage().to_dict(),
+        "usage": used_so_far(log, run_id).to_dict(),
         "artifacts": [],
     }
     ids = {key: row[key] for key in ("trace_id", "task_id", "conversation_id", "principal")}
