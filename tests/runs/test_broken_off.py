@@ -35,7 +35,7 @@ def owners(hive):
     return [tuple(row) for row in hive.log.read("SELECT run_id FROM run_owners")]
 
 
-@pytest.mark.promise("P-264")
+@pytest.mark.promise("P-263")
 async def test_closing_a_hive_ends_the_runs_that_are_under_way(waiting):
     model = ScriptedModel([calling("test.wait", {})])
     async with memory_hive(providers=[waiting], adapters=[model]) as hive:
@@ -51,7 +51,7 @@ async def test_closing_a_hive_ends_the_runs_that_are_under_way(waiting):
             assert owners(again) == []
 
 
-@pytest.mark.promise("P-264")
+@pytest.mark.promise("P-263")
 async def test_closing_a_hive_ends_the_sessions_of_others(waiting):
     caught = []
 
@@ -71,7 +71,7 @@ async def test_closing_a_hive_ends_the_sessions_of_others(waiting):
         assert waiting.ended == [{}]
 
 
-@pytest.mark.promise("P-265")
+@pytest.mark.promise("P-264")
 @pytest.mark.parametrize("turns", range(8))
 async def test_a_caller_that_is_cancelled_at_any_time_leaves_no_run_behind(waiting, turns):
     model = ScriptedModel([calling("test.wait", {})])
@@ -86,7 +86,7 @@ async def test_a_caller_that_is_cancelled_at_any_time_leaves_no_run_behind(waiti
         assert owners(hive) == []
 
 
-@pytest.mark.promise("P-265")
+@pytest.mark.promise("P-264")
 async def test_a_caller_that_is_cancelled_as_it_resumes_leaves_no_run_behind(tools):
     tools.add("test.keep", lambda given, ctx: "kept", risk="guarded")
     model = ScriptedModel([calling("test.keep", {}), "done"])

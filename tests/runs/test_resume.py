@@ -263,7 +263,7 @@ async def test_a_cancelled_session_tells_its_caller(tools):
         assert caught.value.code == "cancelled"
 
 
-@pytest.mark.promise("P-269")
+@pytest.mark.promise("P-265")
 async def test_a_run_goes_on_in_no_other_folder_than_it_began_in(tools, tmp_path):
     tools.add("test.keep", lambda given, ctx: "kept", **GUARDED)
     model = ScriptedModel([calling("test.keep", {}), "done"])

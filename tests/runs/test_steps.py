@@ -202,7 +202,7 @@ def test_a_plan_that_cannot_run_is_refused_with_the_reason(bad, says):
     assert says in caught.value.message
 
 
-@pytest.mark.promise("P-275")
+@pytest.mark.promise("P-266")
 async def test_an_output_that_names_nothing_fails_the_run_and_says_which(tools, define):
     async with memory_hive(providers=[tools]) as hive:
         echo = {"name": "a", "tool": "test.echo", "input": {"n": 1}}

@@ -573,7 +573,7 @@ def spent(call, tokens):
     return LlmResponse(call.content, "tool_use", Usage(tokens, 0))
 
 
-@pytest.mark.promise("P-282")
+@pytest.mark.promise("P-267")
 async def test_a_child_that_goes_on_without_its_parent_draws_on_its_parents_budget(tools):
     child = [
         spent(calling("test.keep", {}), 20),
@@ -592,7 +592,7 @@ async def test_a_child_that_goes_on_without_its_parent_draws_on_its_parents_budg
             assert (await hive.replay(each)).ok
 
 
-@pytest.mark.promise("P-282")
+@pytest.mark.promise("P-267")
 async def test_what_a_parked_run_used_is_told_when_it_is_cancelled(tools):
     child = [spent(calling("test.keep", {}), 20)]
     async with house(keeping(tools), child, [spent(ASK, 50)]) as hive:
