@@ -62,11 +62,6 @@ def may_name(kind: SinkKind, value: str, text: str, bare_text: str) -> bool:
     return (len(wanted) >= _TELLING and wanted in bare_text) or occurs(kind, value, text)
 
 
-def same(kind: SinkKind, value: str, other: str) -> bool:
-    """Whether two values name one thing."""
-    return canonical_value(kind, value) == canonical_value(kind, other)
-
-
 def canonical_value(kind: SinkKind, value: str) -> str:
     """Return the one spelling of what names one thing."""
     if kind == "url":

@@ -111,6 +111,18 @@ def test_what_the_user_said_counts_for_destinations(clawhive, one, site):
     assert one(**call, words="Send it to https://a.example/x") == (0, [])
 
 
+def test_a_variable_counts_in_each_text_of_a_list(one, site):
+    site.plugin(
+        "pages",
+        "from clawhive_core import tool\n"
+        "@tool(risk='safe', effects={'paths': 'fs.read'})\n"
+        "def join(paths: list[str]) -> str:\n    'Join.'\n    return ''.join(paths)\n",
+    )
+    call = {"tool": "pages.join", "input": {"paths": ["a.md", "${home}/x"]}}
+    assert one(**call, expect="deny", rule="no-grant") == (0, [])
+    assert one(**call, expect="allow", grants=["fs.read:${home}/**"]) == (0, [])
+
+
 def test_the_rights_of_a_step_count_in_that_step(clawhive, one):
     from tests.cli.test_grants import STEPS
 

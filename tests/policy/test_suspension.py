@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
-from clawhive_core.errors import RunError, UsageError
+from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
@@ -270,6 +270,21 @@ def test_a_right_of_which_a_use_was_made_meanwhile_is_not_given_anew(tmp_path):
     assert (left["grant_id"], left["uses_left"]) == (given["grant_id"], 2)
     assert book.resume("last", lambda _: after, NOW)["uses"] == 2
     log.close()
+
+
+def test_a_right_for_good_that_is_revoked_meanwhile_is_not_given_anew(tmp_path):
+    user_dir, after = private(tmp_path), replace(META, risk="unknown")
+    book = GrantBook(user_dir)
+    wish = Wish(f"tool.call:{NAME}", "persistent", tool=ToolIdentity.of(META).text)
+    other, given = (book.issue(wish, {}, NOW)["grant_id"] for _ in range(2))
+
+    def revoked_meanwhile(_):
+        book.revoke(given, NOW)
+        return after
+
+    with pytest.raises(UnknownId, match=f"{given} is gone"):
+        book.resume(given, revoked_meanwhile, NOW)
+    assert [each["grant_id"] for each in book.standing(NOW)] == [other]
 
 
 RENEW = """
