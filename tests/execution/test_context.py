@@ -77,3 +77,17 @@ async def test_the_context_has_everything_that_the_protocol_names(house):
 
     await house.offer("demo.look", look).offer("demo.echo", echo).ready()
     assert (await house.call("demo.look")).output == ""
+
+
+async def test_a_short_form_that_is_refused_fails_with_the_refusals_code(house):
+    """Nobody is to take a refusal for a value, or believe that it was saved."""
+
+    async def use(_input, ctx):
+        for short in (ctx.read("x"), ctx.save("x", 1), ctx.show("card")):
+            with pytest.raises(ToolError, match="there is no tool") as caught:
+                await short
+            assert caught.value.code == "tool_not_found"
+        return text("each was refused")
+
+    await house.offer("demo.use", use).ready()
+    assert (await house.call("demo.use")).output == "each was refused"

@@ -480,6 +480,16 @@ async def test_the_contracts_are_complete_and_their_schemas_valid(box):
             check(one.input_schema, example)
 
 
+async def test_a_program_and_its_files_are_what_a_call_must_give(box):
+    tools = {one.name: one.input_schema for one in await box.provider().list_tools()}
+    required = {name: schema.get("required", []) for name, schema in tools.items()}
+    assert required == {
+        "sandbox.write_files": ["files"],
+        "sandbox.exec": ["command"],
+        "sandbox.collect_outputs": [],
+    }
+
+
 async def test_an_unknown_tool_is_refused(box):
     with pytest.raises(ToolError) as caught:
         await box.provider().invoke("sandbox.fly", {}, box.call)

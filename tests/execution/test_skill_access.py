@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import anyio
@@ -15,7 +16,7 @@ from clawhive_core.execution.access import SkillAccess
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.project_log import check_tables
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.policy.quotas import USED_UP
+from clawhive_core.policy.quotas import USED_UP, Quota
 from clawhive_core.policy.subscriptions import FailedSubscriptions
 from tests.execution.test_skill_tools import Project
 
@@ -170,6 +171,32 @@ async def test_calls_at_the_same_moment_share_what_is_left(project):
                 group.start_soon(one)
     refused = [each for each in outcomes if isinstance(each, Refusal)]
     assert [each.error for each in refused] == ["rate_limited"] * 5
+
+
+class Quicker:
+    """A check during which somebody else makes every call that is left."""
+
+    name = "quicker"
+
+    def __init__(self, log):
+        self.log = log
+
+    async def check(self, request):
+        quota = Quota("local", "zodiac.chart", 3, 86_400, time.time())
+        self.log.append_now(*(quota.reserved() for _ in range(3)))
+
+
+@pytest.mark.promise("P-180")
+async def test_a_call_that_was_left_until_just_before_it_is_made_is_not_made(project):
+    await subscribed(project)
+    async with project.hive() as hive:
+        hive.executor._wiring.checks = lambda: [Quicker(hive.log)]
+        refusal = (await hive.call("zodiac.chart", {}))[1].to_dict()
+        assert (refusal["error"], refusal["reason"]) == ("rate_limited", "quota")
+        assert 1 <= refusal["retry_after"] <= 86_400
+        assert [row["used"] for row in hive.log.read("SELECT used FROM v_quotas")] == [3]
+        kinds = [each.event.kind for each in hive.log.events()]
+        assert "invocation.start" not in kinds
 
 
 async def test_a_call_with_wrong_arguments_counts_nothing(project):

@@ -51,3 +51,19 @@ async def test_a_place_outside_that_only_a_suspended_right_names_is_not_the_user
     refusal = await house.call("demo.tool", call, step="step_2")
     assert isinstance(refusal, Refusal)
     assert refusal.error == "tool_suspended"
+
+
+async def test_a_call_that_only_a_suspended_right_allowed_names_what_lets_it_be_made_again(house):
+    outside = house.root.parent / "outside"
+    await house.offer("demo.tool", echo, risk="safe", effects={"path": "fs.read"}).ready()
+    meta = house.catalog.current.meta_of("demo.tool")
+    bind(house, meta, f"fs.read:{outside}/**")
+    call = {"path": str(outside / "a.txt")}
+    assert (await house.call("demo.tool", call)).output == "done"
+    await changed(house, meta)
+    refusal = await house.call("demo.tool", call, step="step_2")
+    assert refusal.error == "tool_suspended"
+    assert refusal.next["renew"] == [f"clawhive grants resume {house.grants[-1].grant_id}"]
+    assert refusal.next["command"] == "clawhive tools show demo.tool"
+    house.grants.pop()
+    assert (await house.call("demo.tool", call, step="step_3")).error == "denied"

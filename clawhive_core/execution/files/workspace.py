@@ -221,9 +221,7 @@ class FileWorkspace:
                 place=path,
                 fix="give a path without NUL, or `.` for the project's folder",
             )
-        if path[0] != "." and path[-1] != "/" and "//" not in path and "/." not in path:
-            return os.path.join(self._root, path)  # noqa: PTH118 - each access passes here
-        return str(Path(self._root, path))
+        return os.path.join(self._root, path)  # noqa: PTH118 - each access passes here
 
     def _split(
         self, real: str, path: str, written: str | None = None
