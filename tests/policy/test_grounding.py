@@ -9,6 +9,7 @@ from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy import grounding
 from clawhive_core.policy.grounding import CONTRACT, Grounds, destinations, weigh_sinks
 from clawhive_core.policy.occurrence import occurs
+from clawhive_core.policy.skill_grounds import SkillGrounds
 
 
 def meta(name="mail.send", **fields):
@@ -112,6 +113,28 @@ def test_records_of_a_search_that_the_user_did_not_ask_for_ground_nothing():
     assert verdicts(DELETE, {"id": "7"}, grounds) == ["ask:sink.id"]
     grounds.say("and the board meeting")
     assert verdicts(DELETE, {"id": "7"}, grounds) == []
+
+
+@pytest.mark.parametrize("named", ["web.search", "web_search"])
+def test_what_a_skills_contract_grounds_counts_for_that_skills_own_reading_calls(named):
+    search = meta("web.search", aliases=("web_search",))
+    fetch = meta("web.fetch", sinks=("url:url", "note"))
+    lent = SkillGrounds("news", {named: ("items/*/url:url", "items/*/note")})
+    grounds = Grounds("read the news")
+    found = {"items": [{"url": "https://a.example/1", "note": "n-1", "more": "n-2"}]}
+    grounds.learn(search, {}, result(found), lent)
+    grounds.learn(meta("web.other"), {}, result({"items": [{"note": "n-3"}]}), lent)
+    call = {"url": "https://A.example/x/../1", "note": "n-1"}
+    assert verdicts(fetch, call, grounds, skill="news") == []
+    for note in ("n-2", "n-3"):
+        asked = verdicts(fetch, {"note": note}, grounds, skill="news")
+        assert asked == ["ask:sink.note"]
+    for skill in ("", "other"):
+        asked = verdicts(fetch, call, grounds, skill=skill)
+        assert asked == ["ask:sink.url", "ask:sink.note"]
+    for fields in ({"side_effects": True}, {"risk": "unsafe"}):
+        changing = meta("web.post", sinks=("note",), **fields)
+        assert verdicts(changing, {"note": "n-1"}, grounds, skill="news") != []
 
 
 def test_what_a_tool_made_is_the_users_record_whatever_it_was_asked_for():
