@@ -106,6 +106,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if self._next_end is None or now < self._next_end:",
     ): "a shortcut: where no grant has ended, the same grants are put back in the same order",
     (
+        "clawhive_core/policy/revocations.py",
+        "guard deleted",
+        "if epoch is not None and self._epochs.get(rules) == (epoch, version):",
+    ): "a shortcut: where nothing was committed since, what is read again is what was read",
+    (
         _ROWS,
         "guard deleted",
         "if not redactor.active:",

@@ -18,6 +18,12 @@ def test_a_bare_name_is_an_own_tool_then_an_imported_one(name, resolved):
     assert REACH.resolve(name) == resolved
 
 
+def test_a_whole_name_is_never_taken_for_the_end_of_an_own_one():
+    reach = Reach("one", {"one.two.get": "skill_one", "two.get": "skill_two"})
+    assert reach.resolve("two.get") == "two.get"
+    assert reach.resolve("one.two.get") == "one.two.get"
+
+
 @pytest.mark.parametrize(
     ("name", "tool", "provider", "allowed"),
     [

@@ -107,6 +107,31 @@ def test_records_ground_sinks_of_their_own_kind_and_type_only():
     assert verdicts(SEND, {"to": "ana@example.com"}, grounds) == ["ask:sink.to"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "record", "value", "is_it"),
+    [
+        ("account", "de89 3704 0044", "DE8937040044", True),
+        ("account", "DE8937040044", "DE89 3704 0045", False),
+        ("recipient", "Ana@X.org", "ana@x.org", True),
+        ("recipient", "Ana Maria", "AnaMaria", False),
+        ("url", "https://A.example/x/../1", "https://a.example/1", True),
+        ("url", "https://a.example/1?q=1", "https://a.example/1", False),
+        ("url", "no address", "no address", True),
+        ("url", "no address", "other address", False),
+        ("selector", "EV_9", "EV_9", True),
+        ("selector", "EV_9", "ev_9", False),
+        ("value", "a b", "ab", False),
+    ],
+)
+def test_a_record_is_named_by_each_spelling_of_the_same_and_by_nothing_else(
+    kind, record, value, is_it
+):
+    grounds = Grounds("use it")
+    find, use = meta("x.find", records=(f"*/v:{kind}",)), meta("x.use", sinks=(f"v:{kind}",))
+    grounds.learn(find, {}, result([{"v": record}]))
+    assert verdicts(use, {"v": value}, grounds) == ([] if is_it else ["ask:sink.v"])
+
+
 def test_records_of_a_search_that_the_user_did_not_ask_for_ground_nothing():
     grounds = Grounds("cancel my Yoga class")
     grounds.learn(FIND, {"query": "board meeting"}, result([{"id": 7}]))

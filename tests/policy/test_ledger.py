@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from clawhive_core.events.log import EventLog
@@ -59,6 +61,30 @@ def test_task_grants_die_with_their_task_and_keep_their_end(log):
     assert [row["ended_at"] for row in log.read("SELECT ended_at FROM v_grants")] == [
         ended["ended_at"]
     ]
+
+
+def test_what_a_skill_gave_steps_ends_where_its_run_stops_and_stays_where_it_goes_on(log):
+    def of_step(grant_id, step, issuer="skill"):
+        given = grant("fs.read:/a", issuer, grant_id=grant_id)
+        return replace(given, scope="step", scope_id=step)
+
+    log.append_now(
+        ledger.issued(
+            [
+                of_step("g1", "run_1/one"),
+                of_step("g2", "run_1/two.0"),
+                of_step("g3", "run_1/one", "approval"),
+                of_step("g4", "run_10/one"),
+                grant("fs.read:/a", "skill", grant_id="g5"),
+            ]
+        )
+    )
+    log.append_now(Event("run.status", {}, run_id="run_1", status="running"))
+    assert alive(log) == ["g1", "g2", "g3", "g4", "g5"]
+    log.append_now(Event("run.status", {}, run_id="run_1", status="waiting_approval"))
+    assert alive(log) == ["g3", "g4", "g5"]
+    log.append_now(Event("run.end", {}, run_id="run_1", task_id="task_2"))
+    assert alive(log) == ["g4", "g5"]
 
 
 def test_an_id_that_was_issued_before_is_refused_with_its_event(log):
