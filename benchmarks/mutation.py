@@ -111,10 +111,20 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if epoch is not None and self._epochs.get(rules) == (epoch, version):",
     ): "a shortcut: where nothing was committed since, what is read again is what was read",
     (
-        _ROWS,
+        "clawhive_core/policy/revocations.py",
         "guard deleted",
-        "if not redactor.active:",
-    ): "a shortcut: a redactor without a secret returns each text as it is",
+        "if not parents:",
+    ): "a shortcut: without parents none of them is gone",
+    (
+        _RULES,
+        "guard deleted",
+        "if not self._step_grants:",
+    ): "a shortcut: a step that has no grants of its own has these very rules",
+    (
+        "clawhive_core/execution/plain.py",
+        "`or` to `and`",
+        "is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)",
+    ): "a shortcut: `copy` makes the same of each value, and counts the same",
     (
         "clawhive_core/policy/grounding.py",
         "comparison turned",
@@ -130,6 +140,11 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "guard deleted",
         'if b"%" not in raw:',
     ): "a shortcut: where nothing is encoded, decoding replaces, counts and refuses nothing",
+    (
+        _ROWS,
+        "guard deleted",
+        "if blob.encoded is not None and not redactor.active:",
+    ): "a shortcut: what came encoded is what encoding its value once more gives",
     (
         _ROWS,
         "guard deleted",

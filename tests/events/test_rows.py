@@ -240,11 +240,31 @@ def test_a_deep_blob_is_kept_or_refused_but_never_kills_the_writer(log):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"tool": 5}, {"principal": b"x"}, {"version": "1"}, {"version": True}], ids=repr
+    ("fields", "why"),
+    [
+        ({"tool": 5}, "the column value 5 is no text"),
+        ({"principal": b"x"}, "the column value b'x' is no text"),
+        ({"trace_id": "t", "status": False}, "the column value False is no text"),
+        ({"version": "1"}, "the version '1' is no whole number"),
+        ({"version": True}, "the version True is no whole number"),
+    ],
+    ids=repr,
 )
-def test_a_column_of_the_wrong_type_is_refused(log, fields):
-    with pytest.raises(LogWriteFailed, match="is no"):
+def test_a_column_of_the_wrong_type_is_refused_and_named(log, fields, why):
+    with pytest.raises(LogWriteFailed, match=why):
         log.append_now(Event("bad", {}, **fields))
+    assert list(log.events()) == []
+
+
+def test_a_column_may_be_a_kind_of_text(log):
+    class Name(str):
+        """What a program calls a tool."""
+
+        __slots__ = ()
+
+    log.append_now(Event("a", {}, tool=Name("demo.echo"), status=None))
+    (event,) = log.events()
+    assert (event.event.tool, event.event.status) == ("demo.echo", None)
 
 
 def test_lone_surrogates_in_columns_and_bodies_are_replaced(log):
