@@ -301,6 +301,23 @@ def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch
         assert not waiting.is_alive()
 
 
+def test_what_is_posted_waits_for_company_and_shares_its_commit(log, monkeypatch):
+    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    begun = []
+
+    def trace(sql):
+        begun.extend(["BEGIN"] * sql.startswith("BEGIN"))
+
+    log._writer._connection.set_trace_callback(trace)
+    log.post(Event("a", {}))
+    while not log._writer._bell.empty():  # until the writer knows of it
+        os.sched_yield()
+    log.post(Event("b", {}))
+    assert log.append_now(Event("c", {})) == [3]
+    log._writer._connection.set_trace_callback(None)
+    assert begun == ["BEGIN"]
+
+
 async def test_posts_ring_for_a_writer_that_works_no_further_time(log):
     entered, release = threading.Event(), threading.Event()
 
