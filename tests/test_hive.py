@@ -167,6 +167,28 @@ async def test_events_are_heard_as_they_are_committed():
     assert heard[-1] == "run.end"
 
 
+@pytest.mark.promise("P-275")
+async def test_whoever_follows_a_hive_hears_other_processes_and_its_end(monkeypatch):
+    monkeypatch.setattr("clawhive_core.hive.project_log.FOLLOW_SECONDS", 0.01)
+    heard = set()
+    async with memory_hive(providers=[One()]) as hive:
+
+        async def listen():
+            async for stored in hive.events():
+                heard.add(stored.event.run_id)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(listen)
+                await anyio.lowlevel.checkpoint()
+                async with Hive.open(hive.root, env={}) as other:
+                    run_id, _ = await other.call("file.list", {})
+                while run_id not in heard:
+                    await anyio.lowlevel.checkpoint()
+                await hive._close()
+    assert run_id in heard
+
+
 @pytest.mark.parametrize(("order", "winner"), [(["one", "two"], "one"), (["two", "one"], "two")])
 @pytest.mark.promise("P-031")
 async def test_the_preferred_order_decides_who_serves_a_name(order, winner):

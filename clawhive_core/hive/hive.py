@@ -334,8 +334,8 @@ class Hive:
         return await self._running.edited(approval, input, before)
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
-        """Yield the log's events after a sequence number, then those to come."""
-        async for stored in follow(self.log, since):
+        """Yield the log's events after a number, then those to come until the hive is closed."""
+        async for stored in follow(self.log, since, self._running.closing.is_set):
             yield stored
 
     @asynccontextmanager

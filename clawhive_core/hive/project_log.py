@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.config.config import Config
-from clawhive_core.errors import ClawHiveError
+from clawhive_core.errors import ClawHiveError, StorageError
 from clawhive_core.events.founded import require_founded
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
@@ -25,6 +25,9 @@ from clawhive_core.runs.record import schema as runs_schema
 
 if TYPE_CHECKING:
     from clawhive_core.audit.checkpoints import Checkpoints
+
+FOLLOW_SECONDS = 0.5
+"""How often whoever follows a log looks for events of other processes."""
 
 _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
@@ -109,8 +112,18 @@ def checkpoint(log: EventLog, checkpoints: Checkpoints, run_id: str) -> str | No
     return None
 
 
-async def follow(log: EventLog, since: int = 0) -> AsyncGenerator[StoredEvent]:
-    """Yield the log's events after a sequence number, then those to come."""
+async def follow(
+    log: EventLog, since: int = 0, is_over: Callable[[], bool] = lambda: False
+) -> AsyncGenerator[StoredEvent]:
+    """Yield the log's events after a sequence number, then those to come.
+
+    Those of other processes come a little later, since nobody tells of them.
+
+    Args:
+        log: The log, which may be closed meanwhile.
+        since: The sequence number.
+        is_over: Whether none is to come, because the log is being closed.
+    """
     from asyncio import get_running_loop
 
     loop = get_running_loop()
@@ -123,10 +136,17 @@ async def follow(log: EventLog, since: int = 0) -> AsyncGenerator[StoredEvent]:
     try:
         while True:
             ready = anyio.Event()
-            for stored in log.events(since=since):
-                since = stored.seq
-                yield stored
-            await ready.wait()
+            try:
+                for stored in log.events(since=since):
+                    since = stored.seq
+                    yield stored
+            except StorageError:
+                if not is_over():
+                    raise
+            if is_over():
+                return
+            with anyio.move_on_after(FOLLOW_SECONDS):
+                await ready.wait()
     finally:
         stop()
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -52,6 +53,8 @@ class Running(Remembering):
     note: Callable[[str], None]
     at_work: dict[str, AtWork] = field(default_factory=dict[str, "AtWork"])
     """The runs that are executed here."""
+    closing: Event = field(default_factory=Event)
+    """Set where no more is to be executed."""
 
     def check(self, request: RunRequest) -> None:
         """Refuse a run that could not begin.
@@ -128,6 +131,7 @@ class Running(Remembering):
         """
         from asyncio import current_task
 
+        self.closing.set()
         me, waited = current_task(), list[anyio.Event]()
         for work in self.at_work.values():
             if work.task is not me:
