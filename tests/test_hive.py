@@ -167,7 +167,7 @@ async def test_events_are_heard_as_they_are_committed():
     assert heard[-1] == "run.end"
 
 
-@pytest.mark.promise("P-275")
+@pytest.mark.promise("P-268")
 async def test_whoever_follows_a_hive_hears_other_processes_and_its_end(monkeypatch):
     monkeypatch.setattr("clawhive_core.hive.project_log.FOLLOW_SECONDS", 0.01)
     heard = set()

@@ -196,7 +196,7 @@ async def test_a_run_at_another_host_needs_a_right_and_then_calls_tools(api):
             model = "gemini:gemini-3-pro"
             refused = await hive.run("Look", model=model)
             assert refused["error"]["code"] in {"approval_required", "denied"}
-            assert refused["error"]["fix"].endswith("--grant model.call:gemini/127.0.0.1")
+            assert "`grants=['model.call:gemini/127.0.0.1']`" in refused["error"]["fix"]
             assert server.requests == []
             run = await hive.run("Look", model=model, grants=["model.call:gemini/127.0.0.1"])
             assert (run["status"], run["output"]) == ("succeeded", "There is one.")
