@@ -199,6 +199,14 @@ ERRORS: tuple[Explanation, ...] = (
         "program's `ask`.",
     ),
     Explanation(
+        "signal_failed",
+        "The program that listens to a run failed",
+        "A warning, in `warnings` of the run: the `on_signal` that the program gave the run raised "
+        "an error, this one first. An observer stops no run, so it went on; the log of the program "
+        "(`clawhive` in Python's `logging`) has the traceback.",
+        "Mend the program's `on_signal`; `clawhive runs show` has what the run did.",
+    ),
+    Explanation(
         "max_tool_rounds",
         "The model used up its rounds",
         "A loop ends after a number of rounds of tool calls, so that it always ends. What the "

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from clawhive_core.execution.scope import Ask, Signal, unheard
 from clawhive_core.model.approvals import Approval
+from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from clawhive_core.runs.options import RunOptions
+
+SIGNAL_FAILED = "signal_failed"
+"""The code of the warning about a listener: it is the program's, so a replay has none."""
 
 
 def callbacks_of(options: RunOptions) -> dict[str, Any]:
@@ -28,17 +32,18 @@ class Hearing:
     """Lets a program know what happens in a run; its first failure is logged, with a traceback."""
 
     callback: Callable[[Signal], None]
-    errors: int = 0
-    """How often it raised."""
+    warning: dict[str, str] | None = None
+    """How it failed first."""
 
     def __call__(self, signal: Signal) -> None:
         """Tell it."""
         try:
             self.callback(signal)
         except Exception as error:  # noqa: BLE001 - an observer stops no run
-            self.errors += 1
-            if self.errors == 1:
+            if self.warning is None:
                 _log("`on_signal` raised; the run goes on", error)
+                message = f"`on_signal` raised {_said(error)}; the run went on"
+                self.warning = {"code": SIGNAL_FAILED, "message": message}
 
 
 @dataclass(slots=True)
@@ -57,16 +62,27 @@ class Asking:
             _log("`ask` raised; the run waits for a person", error)
             if self.warning is None:
                 message = (
-                    f"`ask` raised {type(error).__name__}: {error}; `{approval.tool}` waits for an "
+                    f"`ask` raised {_said(error)}; `{approval.tool}` waits for an "
                     "answer from elsewhere"
                 )
                 self.warning = {"code": "ask_failed", "message": message}
 
 
-def warnings_of(ask: Ask | None) -> dict[str, Any]:
-    """Return what the record says of a run that waits because its asking failed."""
-    warning = ask.warning if isinstance(ask, Asking) else None
-    return {} if warning is None else {"warnings": [warning]}
+def warnings_of(*callbacks: Ask | Callable[[Signal], None] | None) -> list[dict[str, str]]:
+    """Return what the record says of the callbacks of a run that failed."""
+    known = (each for each in callbacks if isinstance(each, Asking | Hearing))
+    return [each.warning for each in known if each.warning is not None]
+
+
+def _said(error: Exception) -> str:
+    """Return an error's type and text on one line; both are a stranger's."""
+    try:
+        return preview(f"{type(error).__name__}: {error}", _LONGEST)
+    except Exception:  # noqa: BLE001 - its text is made by the code that failed
+        return type(error).__name__
+
+
+_LONGEST = 300
 
 
 def _log(message: str, error: Exception) -> None:

@@ -354,8 +354,8 @@ class Orchestrator:
             "usage": self._used(request.scope.run_id).to_dict(),
             "artifacts": [artifact.to_dict() for artifact in result.artifacts],
         }
-        if result.warnings:
-            body["warnings"] = list(result.warnings)
+        if warnings := [*result.warnings, *_unheard(request)]:
+            body["warnings"] = warnings
         event = self._event(request, "run.end", body, result.status)
         await self.journal.append(event, within=within)
 
@@ -365,7 +365,9 @@ class Orchestrator:
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id
         self.models.used(run_id)
-        body = {"reason": "a person must answer", **warnings_of(request.scope.ask)}
+        body: dict[str, Any] = {"reason": "a person must answer"}
+        if warnings := [*warnings_of(request.scope.ask), *_unheard(request)]:
+            body["warnings"] = warnings
         event = self._event(request, "run.status", body, "waiting_approval")
         await self.journal.append(event, within=release(run_id))
 
@@ -376,6 +378,11 @@ class Orchestrator:
 def _cancelled() -> RunResult:
     error = {"code": "cancelled", "message": "the run was cancelled"}
     return RunResult("cancelled", error=error)
+
+
+def _unheard(request: RunRequest) -> Sequence[Mapping[str, Any]]:
+    """Return what is said of a listener that failed: once, in the run that it was given to."""
+    return () if request.parent_run_id is not None else warnings_of(request.scope.signal)
 
 
 def _error(error: ClawHiveError) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import pytest
 from clawhive_core.errors import RunError, UsageError
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.events import Event
+from clawhive_core.model.messages import LlmResponse, TextBlock
+from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 KEEP = {"risk": "guarded", "effects": {"path": "fs.write"}, "idempotent": True}
@@ -168,8 +170,59 @@ async def test_a_listener_that_fails_stops_no_run_and_is_logged_once(writing, ca
             "go", model="scripted:x", planner=planner, on_signal=broken, stream=True
         )
         assert (run["status"], run["output"]) == ("succeeded", "done")
+        (warning,) = run["warnings"]
+        assert warning["code"] == "signal_failed"
+        assert warning["message"].startswith("`on_signal` raised KeyError: ")
+        report = await hive.replay("last")
+        assert (report.ok, report.complete) == (True, True)
     (record,) = caplog.records
     assert (record.name, record.exc_info[0]) == ("clawhive", KeyError)
+
+
+class Mute(Exception):
+    """One whose text cannot be made."""
+
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.promise("P-269")
+async def test_a_run_that_waits_says_that_its_listener_failed_and_then_goes_on(writing, define):
+    def broken(signal):
+        raise Mute
+
+    async with memory_hive(providers=[writing]) as hive:
+        define(hive, keep())
+        run = await hive.run(task="job", options=RunOptions(on_signal=broken))
+        assert run["status"] == "waiting_approval"
+        (warning,) = run["warnings"]
+        assert warning["code"] == "signal_failed"
+        assert warning["message"] == "`on_signal` raised Mute; the run went on"
+        hive.approvals.resolve("last", "approve", by="user:ana")
+        run = await hive.resume("last", RunOptions(on_signal=broken))
+        assert (run["status"], run["warnings"]) == ("succeeded", [warning])
+        assert (await hive.replay("last")).ok
+
+
+@pytest.mark.promise("P-269")
+async def test_a_listener_that_fails_is_told_of_beside_other_warnings_and_not_in_sub_agents(
+    writing,
+):
+    def broken(signal):
+        raise ValueError("x" * 9999)
+
+    odd = LlmResponse((TextBlock("half"),), "other", raw_stop_reason="NEW")
+    model = ScriptedModel([calling("agent.helper", {"task": "help"}), "helped", odd])
+    settings = {"agents.helper.description": "Helps."}
+    more = {"grants": ("agent.spawn:helper",), "on_signal": broken}
+    async with memory_hive(providers=[writing], adapters=[model], settings=settings) as hive:
+        run = await hive.run("go", model="scripted:x", **more)
+        codes = [each["code"] for each in run["warnings"]]
+        assert codes == ["unknown_stop_reason", "signal_failed"]
+        assert len(run["warnings"][1]["message"]) < 400
+        (child,) = run["children"]
+        assert "warnings" not in run_json(hive.log, child["run_id"])
+        assert (await hive.replay(run["run_id"])).ok
 
 
 async def test_an_answer_from_elsewhere_ends_the_asking(writing, define):
