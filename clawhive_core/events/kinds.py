@@ -109,7 +109,7 @@ _KINDS = (
         "a run changed its status",
         {
             "reason": "why, or null",
-            "warnings": "[{code, message}], about asking a person; only where there are any",
+            "warnings": "[{code, message}], about who asks or listens; only where there are any",
         },
     ),
     Kind(
@@ -122,7 +122,7 @@ _KINDS = (
             "error": "{code, message}, or null",
             "usage": "tokens and cost, summed",
             "artifacts": "[{path, media_type, bytes, sha256}]",
-            "warnings": "[{code, message}], about the output; only where there are any",
+            "warnings": "[{code, message}], about output or listener; only where there are any",
         },
     ),
     Kind(PLAN_MADE, 1, "a planner answered", {"plan": "planner, steps, output"}),
