@@ -17,16 +17,14 @@ REFUSALS: tuple[Explanation, ...] = (
         "There is no such tool for this caller",
         "The name is not in the catalog, or the caller may not see it: an agent sees only the "
         "tools on its list, and a skill only what it exports or imports.",
-        "Search with `clawhive tools search WORDS`, or list all with `clawhive tools list --all`.",
+        "`clawhive tools list --all` lists the tools, with those that are shadowed or left out.",
     ),
     Explanation(
         "tool_not_enabled",
         "The tool must be enabled first",
         "The agent begins with the tools of `agents.NAME.tools`; others come with the skills that "
-        "require them, once their text is opened. In search mode tools are enabled by name for "
-        "some turns. This one is not enabled, or its turns are over.",
-        "Open one of the skills that the refusal names, or add the tool to `agents.NAME.tools`; in "
-        'search mode call `tool_enable {"names": [NAME]}`, or `clawhive tools enable NAME`.',
+        "require them, once their text is opened. This one is not among them.",
+        "Open one of the skills that the refusal names, or add the tool to `agents.NAME.tools`.",
     ),
     Explanation(
         "tool_not_imported",

@@ -131,25 +131,25 @@ TOOL_ERRORS: tuple[Explanation, ...] = (
         "ProviderClosed",
         "The MCP server was closed",
         "The connection to this MCP server was closed by ClawHive, and a call came afterwards.",
-        "Start the task again; `clawhive mcp doctor` shows the state of each server.",
+        "Start the task again.",
     ),
     Explanation(
         "Timeout",
         "The MCP server did not answer in time",
         "The call was sent and no answer came before the deadline, so it was cancelled. The "
         "server may have done part of the work.",
-        "Check the server with `clawhive mcp test NAME`, or raise `mcp.timeout_ms`.",
+        "Look at what the server does meanwhile, or raise `mcp.timeout_ms`.",
     ),
     Explanation(
         "ConnectionError",
         "The connection to the MCP server is gone",
         "The server's process ended or its connection broke during the call.",
-        "See `clawhive mcp doctor` for what the server wrote before it ended.",
+        "Start the server by hand, with the same command, and look at what it writes as it ends.",
     ),
     Explanation(
         "ToolNotFound",
         "The MCP server does not know the tool",
         "The server answered that it has no tool of that name. Only this call fails.",
-        "List what it offers with `clawhive mcp test NAME`.",
+        "`clawhive tools list` has the names that the server listed.",
     ),
 )
