@@ -115,7 +115,8 @@ class SubAgent:
             )
         error = run["error"]
         if error is not None:
-            raise RunError(error["message"], code=error["code"], place=run["run_id"])
+            facts = {"place": run["run_id"], "fix": error.get("fix")}
+            raise RunError(error["message"], code=error["code"], **facts)
         return run["output"]
 
 
@@ -177,7 +178,8 @@ class Spawner:
                     raise
                 outcome = None
             if isinstance(outcome, Refusal):
-                raise RunError(outcome.message, code=outcome.error, data=outcome.to_dict())
+                facts: dict[str, Any] = {"fix": _fix(outcome), "data": outcome.to_dict()}
+                raise RunError(outcome.message, code=outcome.error, **facts)
             child = self._child(session, step)
             if child is not None:
                 return run_json(self.running.live.log, child)
@@ -206,6 +208,14 @@ class Spawner:
 
     def _child(self, session: Session, step: str) -> str | None:
         return child_of_step(self.running.live.log, session.run_id, step)
+
+
+def _fix(refusal: Refusal) -> str | None:
+    """Return what a program does about a refusal: the command line of `next` is a person's."""
+    step = refusal.next
+    if step["action"] == "grant":
+        return f"open the session with RunOptions(grants={step['capabilities']})"
+    return step.get("hint") or step.get("command")
 
 
 def _of_one_call(outcome: ToolResult | None, session: Session) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class Planner:
         self.answer = answer
 
     async def plan(self, task, ctx):
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -122,7 +122,10 @@ class Planner:
     ("answer", "code"),
     [
         (ValueError("a bug"), "internal_error"),
-        (None, "internal_error"),
+        (SystemExit(4), "invalid_plan"),
+        (None, "invalid_plan"),
+        ([PlannedStep("a", "t")], "invalid_plan"),
+        (Plan("procedure", ("a",)), "invalid_plan"),
         (Plan("procedure", (PlannedStep("a", "t", needs=("b",)),)), "invalid_plan"),
     ],
 )

@@ -61,6 +61,7 @@ async def test_a_sessions_agent_is_its_child_and_needs_the_right(tools):
                 await child.result()
             assert caught.value.code == "approval_required"
             assert "agent.spawn:helper" in str(caught.value.data)
+            assert "grants=['agent.spawn:helper']" in caught.value.fix
 
 
 async def test_agents_of_one_session_work_side_by_side(tools):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from clawhive_core.errors import RunError
 from clawhive_core.execution.door import Door
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event
@@ -67,7 +68,7 @@ class Planning:
 
     async def _round(self, planner: Planner, number: int, failed: dict[str, str]) -> PlanRunner:
         request = self.request
-        plan = await planner.plan(self.task, self._context(failed))
+        plan = await self._plan(planner, failed)
         self.plans.append(plan)
         new = tuple(step for step in plan.steps if step.name not in self._steps)
         plan = replace(plan, steps=(*self._steps.values(), *new))
@@ -87,6 +88,19 @@ class Planning:
         )
         await runner.execute()
         return runner
+
+    async def _plan(self, planner: Planner, failed: dict[str, str]) -> Plan:
+        """Have a planner plan; it is a plugin, so what it answers may be anything."""
+        try:
+            plan: object = await planner.plan(self.task, self._context(failed))
+        except SystemExit as error:
+            raise _bad_planner(planner, f"raised SystemExit({error.code!r})") from error
+        if not isinstance(plan, Plan):
+            raise _bad_planner(planner, f"answered {type(plan).__name__}, no Plan")
+        for step in plan.steps:
+            if not isinstance(cast("object", step), PlannedStep):
+                raise _bad_planner(planner, f"has a step of type {type(step).__name__}")
+        return plan
 
     def _keep(self, runner: PlanRunner) -> None:
         for step in runner.plan.steps:
@@ -122,6 +136,14 @@ class Planning:
         run, principal = self.request.scope, self.request.principal
         body = {"plan": plan.to_dict()}
         return run_event(run, principal, "plan.made", body, status="succeeded")
+
+
+def _bad_planner(planner: Planner, what: str) -> RunError:
+    return RunError(
+        f"the planner `{planner.name}` {what}",
+        code="invalid_plan",
+        fix="this is an error of the planner itself; report it to the plugin's author",
+    )
 
 
 def as_said(plans: Sequence[Plan]) -> list[LlmMessage]:
