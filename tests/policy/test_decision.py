@@ -341,6 +341,19 @@ def test_a_rule_about_arguments_is_asked_again_for_each_call():
         assert first[1] != "allow"
 
 
+def test_what_rules_alone_decide_is_decided_once_until_they_change():
+    rules, need = Rules([grant("fs.read:/w/**")]), "fs.read:/w/a"
+    asked = request([need])
+    first, authority = decide(asked, rules), rules.authority(parse(need))
+    assert decide(asked, rules) is first
+    assert rules.authority(parse(need)) is authority
+    assert decide(asked, rules, [CheckResult("ask", "r")]).verdict == "ask"
+    assert decide(request([need], tool_meta(risk="guarded")), rules) is not first
+    rules.extend([grant("fs.read:/x")])
+    assert decide(asked, rules) is not first
+    assert decide(asked, rules) == first
+
+
 def test_no_more_answers_are_kept_than_fit(monkeypatch):
     monkeypatch.setattr("clawhive_core.policy.rules._KNOWN", 3)
     rules = Rules([grant("fs.read:/w/**")])
