@@ -171,6 +171,25 @@ def test_a_text_of_a_million_characters_is_read_or_refused_and_not_quoted_whole(
     assert len(str(caught.value.to_dict())) < 2_000
 
 
+def test_a_text_is_read_once_and_no_long_one_is_kept():
+    short, long = "fs.read:/srv/a", "fs.read:/srv/" + "a" * 2_000
+    assert parse(short) is parse(short)
+    assert parse("fs.read:${workspace}/a", HERE) is parse(short)
+    assert parse("fs.read:${workspace}/a", {"workspace": "/other"}).text == "fs.read:/other/a"
+    assert parse(long) is not parse(long)
+    assert parse(long) == parse(long)
+
+
+def test_no_more_texts_are_kept_than_fit(monkeypatch):
+    monkeypatch.setattr("clawhive_core.capabilities.pattern._KNOWN", 3)
+    monkeypatch.setattr("clawhive_core.capabilities.pattern._known", kept := {})
+    sizes = []
+    for number in range(10):
+        assert parse(f"fs.read:/srv/{number}").text == f"fs.read:/srv/{number}"
+        sizes.append(len(kept))
+    assert max(sizes) == 3
+
+
 def test_a_capability_is_a_value():
     capability = parse("net.http:*.example.com/v1/**")
     assert copy.deepcopy(capability) == capability
