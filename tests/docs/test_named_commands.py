@@ -50,7 +50,7 @@ def options(command):
     return {name: each for each in given for name in (*each.opts, *each.secondary_opts)}
 
 
-@pytest.mark.promise("P-276")
+@pytest.mark.promise("P-270")
 def test_every_command_that_the_pages_name_is_there():
     wrong = []
     for page in PAGES:
@@ -60,7 +60,7 @@ def test_every_command_that_the_pages_name_is_there():
     assert wrong == []
 
 
-@pytest.mark.promise("P-276")
+@pytest.mark.promise("P-270")
 def test_every_command_that_an_explanation_names_is_there():
     wrong = [
         (each.code, line, why)
