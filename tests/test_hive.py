@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from clawhive_core import Hive, ToolMeta, ToolResult
-from clawhive_core.errors import ConfigError, PluginError
+from clawhive_core.errors import ConfigError, LogWriteFailed, PluginError
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.testing import ScriptedModel, memory_hive
 
@@ -281,3 +281,12 @@ async def test_a_users_directory_that_cannot_be_written_is_noted_and_stops_nothi
         _, outcome = await hive.call("sandbox.collect_outputs", {})
         assert not outcome.is_error
         assert any("no checkpoint was written" in note for note in hive.notes)
+
+
+async def test_a_run_that_cannot_be_recorded_at_all_says_so_and_nothing_else():
+    async with memory_hive(adapters=[ScriptedModel(["Hello."])]) as hive:
+        path = hive.log.path
+        path.rename(path.with_suffix(".before"))
+        path.touch()
+        with pytest.raises(LogWriteFailed, match="replaced"):
+            await hive.run("Hello", model="scripted:x")

@@ -104,9 +104,9 @@ def checkpoints_of(log: EventLog, user_dir: Path) -> Checkpoints:
 
 def checkpoint(log: EventLog, checkpoints: Checkpoints, run_id: str) -> str | None:
     """Sign the log's tip at the end of a run; return why it could not be, as a note."""
-    rows = log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
     try:
-        checkpoints.write(rows[0]["seq"], rows[0]["hash"], run_id)
+        for row in log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"):
+            checkpoints.write(row["seq"], row["hash"], run_id)
     except ClawHiveError as error:
         return f"no checkpoint was written: {error.message}"
     return None
