@@ -69,11 +69,27 @@ def test_a_home_that_cannot_be_written_is_noted_and_the_run_goes_on(processes, o
     assert processes("audit", "verify", **ordinary).code in {0, 1}
 
 
-def test_an_artifacts_folder_that_cannot_be_made_fails_the_run_and_not_the_log(processes, ordinary):
-    blocked = processes.root / "blocked"
-    blocked.mkdir()
-    blocked.chmod(0o555)
+def blocked(folder):
+    """Make a folder that nobody may write to."""
+    folder.mkdir()
+    folder.chmod(0o555)
+    return folder
+
+
+def test_a_named_folder_that_cannot_be_made_is_refused_before_the_run(processes, ordinary):
+    folder = blocked(processes.root / "blocked")
     done = processes(*SNIPPET, "--out", "blocked/out", **ordinary)
+    assert done.code == 2
+    assert "error[usage]" in done.err
+    assert f"you may not write to {folder}" in done.err
+    assert "fix: " in done.err
+    assert processes("runs", "list", "--json").json["runs"] == []
+    assert processes("audit", "verify").code == 0
+
+
+def test_an_artifacts_folder_that_cannot_be_made_fails_the_run_and_not_the_log(processes, ordinary):
+    blocked(processes.root / "clawhive-out")
+    done = processes(*SNIPPET, **ordinary)
     assert done.code == 1
     assert "error[" in done.err
     assert "internal_error" not in done.err
