@@ -264,10 +264,11 @@ class EventLog:
         kinds: Sequence[str] | None = None,
     ) -> Iterator[sqlite3.Row]:
         """Yield some columns of what `events` yields, `seq` first; `rows.body_of` reads a body."""
-        page = f"{selecting(columns)} WHERE seq > :since ORDER BY seq LIMIT :page"
+        where = "seq > :since ORDER BY seq LIMIT :page"
         if run_id is not None:
             of_run = _OF_RUN.format("" if kinds is None else _OF_KINDS)
-            page = f"{selecting(columns)} WHERE seq IN ({of_run}) ORDER BY seq"
+            where = f"seq IN ({of_run}) ORDER BY seq"
+        page = f"{selecting(columns)} WHERE {where}"
         given = {"run": run_id, "kinds": None if kinds is None else _listed(tuple(kinds))}
         left = limit if limit is not None else -1
         while left:

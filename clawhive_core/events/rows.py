@@ -129,9 +129,10 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     except UnicodeEncodeError:
         columns = tuple(map(_storable, columns))
         inner = middle(columns)
-    if not blobs:
-        return Row(columns, inner, blobs, len(inner))
-    return Row(columns, inner, blobs, len(inner) + sum([len(blob.data) for blob in blobs]))
+    size = len(inner)
+    for blob in blobs:
+        size += len(blob.data)
+    return Row(columns, inner, blobs, size)
 
 
 def _checked(columns: tuple[Any, ...], redactor: Redactor) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from clawhive_core.events.log import now
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
+from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.per_call import per_call
 from clawhive_core.model.principal import Principal
@@ -188,6 +189,31 @@ class CallScope:
         """The rules of the run, with the grants of this step."""
         rules = self.run.rules
         return rules.of_step(self.step) if rules.differ_by_step else rules
+
+    def event(
+        self,
+        kind: str,
+        body: Mapping[str, Any],
+        status: str | None = None,
+        invocation_id: str | None = None,
+        *,
+        plain: bool = False,
+    ) -> Event:
+        """Return an event of the call's step, of a turn of a model say, its ids filled in."""
+        run = self.run
+        return Event(
+            kind,
+            body,
+            run.trace_id,
+            run.run_id,
+            run.task_id,
+            self.step_id,
+            invocation_id,
+            run.conversation_id,
+            str(self.principal),
+            status=status,
+            plain=plain,
+        )
 
     def sees(self, meta: ToolMeta) -> bool:
         """Whether the caller may know of a tool: its agent's list has it; the core's are known."""

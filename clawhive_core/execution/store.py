@@ -132,18 +132,8 @@ class ValueStore:
         return plain
 
     def _event(self, kind: str, key: str, more: dict[str, Any]) -> Event:
-        run = self.scope.run
-        return Event(
-            kind,
-            {"user_id": run.user_id, "namespace": self.namespace, "key": key, **more},
-            trace_id=run.trace_id,
-            run_id=run.run_id,
-            task_id=run.task_id,
-            step_id=self.scope.step_id,
-            invocation_id=self.scope.invocation_id,
-            conversation_id=run.conversation_id,
-            principal=str(self.scope.principal),
-        )
+        body = {"user_id": self.scope.run.user_id, "namespace": self.namespace, "key": key, **more}
+        return self.scope.event(kind, body, invocation_id=self.scope.invocation_id)
 
 
 def _check_key(key: Any) -> None:

@@ -248,9 +248,8 @@ class RequestMaker:
         record = Record.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
-        present = datetime.now(UTC)
-        rights = self._book().of_task(run.task_id, present)
-        rights += self._book().of_steps(run.run_id, present)
+        book, present = self._book(), datetime.now(UTC)
+        rights = book.of_task(run.task_id, present) + book.of_steps(run.run_id, present)
         since = self._counting(run.conversation_id, request.principal)
         if request.parent_run_id is not None:  # what it has for good its parent gave it
             since = [each for each in since if each.scope == "session"]

@@ -259,7 +259,7 @@ class Models:
             **_asked(request),
         }
         plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
-        return _event(scope, "model.start", body, "running", plain=plain)
+        return scope.event("model.start", body, "running", plain=plain)
 
     def _answers(self, scope: CallScope) -> int | None:
         """Return how many answers its run's conversation had; a tool's own is not counted."""
@@ -309,7 +309,7 @@ class Models:
         *,
         plain: bool = False,
     ) -> None:
-        self._journal.post(_event(scope, kind, body, status, plain=plain))
+        self._journal.post(scope.event(kind, body, status, plain=plain))
 
     def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""
@@ -319,25 +319,6 @@ class Models:
                 del self._offers[next(iter(self._offers))]
             known = self._offers[id(tools)] = Offer.of(tools)
         return known
-
-
-def _event(
-    scope: CallScope, kind: str, body: Mapping[str, Any], status: str, *, plain: bool = False
-) -> Event:
-    # `run_event` takes twice as long, and every turn passes here twice.
-    run = scope.run
-    return Event(
-        kind,
-        body,
-        run.trace_id,
-        run.run_id,
-        run.task_id,
-        scope.step_id,
-        conversation_id=run.conversation_id,
-        principal=str(scope.principal),
-        status=status,
-        plain=plain,
-    )
 
 
 def _are_plain(values: Iterable[Any]) -> bool:
