@@ -101,7 +101,7 @@ class _Report:
         }
     ),
 )
-def file_search(  # noqa: PLR0913 - a tool's arguments are its parameters
+def file_search(
     pattern: str,
     ctx: InvokeContext,
     path: str = ".",
