@@ -13,6 +13,13 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.contracts.code_facts import (
+    STORED,
+    CodeFacts,
+    ContextCall,
+    Imports,
+    code_facts,
+)
 from clawhive_core.skills.contracts.export_checks import CORE_NAMES
 from clawhive_core.skills.contracts.run_types import startable
 from clawhive_core.skills.contracts.skill import Skill
@@ -25,15 +32,12 @@ MAX_FILES = 200
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "tests", ".venv", "venv", ".git"})
 _CORE_PREFIX = "artifacts."  # the only tools of the core whose names have two segments
-_STORED = frozenset({"save", "read"})
 _PACKAGE = "skills"
 _MAY_IMPORT = pattern(rf"\b{_PACKAGE}\b|\bfrom[\s\\]+\.[\s\\]*\.")
 """What stands in every text that imports from another skill: most are not parsed for it."""
 
-_LOADERS = frozenset({"import_module", "__import__"})
 
-
-def lint_handlers(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
+def lint_handlers(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:
     """Yield what the handlers of a skill do around its contract.
 
     They import another skill's code or a file beside them, call a tool that the contract does not
@@ -41,19 +45,21 @@ def lint_handlers(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Findin
     Names that are put together as the program runs cannot be seen here; the executor refuses those.
     """
     if _MAY_IMPORT.search(skill.handlers or ""):
-        yield from lint_imports(skill, tree, file)
-    yield from _own_files(skill, tree, file)
-    calls = list(_calls(tree))
-    for node, method, name in calls:
-        place = Place(shown_path(file), node.lineno, node.col_offset + 1)
-        if name is None:
+        yield from _foreign_imports(skill, code, file)
+    yield from _own_files(skill, code, file)
+    for call in code.calls:
+        if call.text is None:
             continue
-        if method == "call":
-            yield from _undeclared(skill, name, place)
-        elif method in _STORED:
-            yield from _foreign_value(skill, name, place, method)
-    if all(name is not None for _, method, name in calls if method == "call"):
+        if call.method == "call":
+            yield from _undeclared(skill, call.text, _place(call, file))
+        elif call.method in STORED:
+            yield from _foreign_value(skill, call.text, _place(call, file), call.method)
+    if all(call.text is not None for call in code.calls if call.method == "call"):
         yield from _unused(skill)
+
+
+def _place(call: ContextCall, file: Path) -> Place:
+    return Place(shown_path(file), call.line, call.column)
 
 
 def lint_other_code(skill: Skill, without: Path | None = None) -> Iterator[Finding]:
@@ -67,10 +73,10 @@ def lint_other_code(skill: Skill, without: Path | None = None) -> Iterator[Findi
             source = read_text(file, "Python file").removeprefix(BOM)
             if not _MAY_IMPORT.search(source):
                 continue
-            tree = ast.parse(source)
+            code = code_facts(source)
         except (InvalidSkill, SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # nothing that ClawHive runs: a script of any age may lie there
-        yield from lint_imports(skill, tree, file)
+        yield from _foreign_imports(skill, code, file)
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
@@ -87,12 +93,10 @@ def code_files(folder: str) -> Iterator[str]:
         yield from (f"{where}{os.sep}{name}" for name in sorted(files) if name.endswith(".py"))
 
 
-def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
+def _foreign_imports(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:
     """Yield where a module imports the code of another skill."""
     depth = len(file.relative_to(skill.folder).parts)
-    for node in ast.walk(tree):
-        if not isinstance(node, _IMPORTING):
-            continue
+    for node in code.imports:
         for module in _modules(node, depth):
             parts = module.split(".")
             if parts[0] != _PACKAGE or len(parts) == 1 or parts[1] in {skill.id, _module(skill.id)}:
@@ -103,9 +107,9 @@ def lint_imports(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding
             yield place.finding("CH0610", "error", message, fix)
 
 
-def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
+def _own_files(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:
     """Yield where handlers import a file beside them: what runs them gets the one file alone."""
-    for node, module in _own_imports(skill, tree):
+    for node, module in _own_imports(skill, code):
         place = Place(shown_path(file), node.lineno, node.col_offset + 1)
         message = f"the handlers of `{skill.id}` import `{module}`, which lies beside them"
         fix = f"write what it holds into {file.name}: no box gives them more than that file"
@@ -114,33 +118,26 @@ def _own_files(skill: Skill, tree: ast.Module, file: Path) -> Iterator[Finding]:
 
 def imported_beside(skill: Skill) -> tuple[int, str] | None:
     """Return line and name of the first file beside them that a skill's handlers import."""
-    found = ((node.lineno, module) for node, module in _own_imports(skill, _tree(skill)))
+    try:
+        code = code_facts(skill.handlers or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found = ((node.lineno, module) for node, module in _own_imports(skill, code))
     return min(found, default=None)
 
 
-def _tree(skill: Skill) -> ast.Module:
-    try:
-        return ast.parse(skill.handlers or "")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
-
-
-def _own_imports(
-    skill: Skill, tree: ast.Module
-) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+def _own_imports(skill: Skill, code: CodeFacts) -> Iterator[tuple[Imports, str]]:
     """Yield the statements that import a file beside the handlers, each with its module.
 
     What a module tries, or imports under a condition such as `TYPE_CHECKING`, is left to it.
     """
-    always = (each for each in tree.body if not isinstance(each, ast.If | ast.Try))
-    for node in (node for statement in always for node in ast.walk(statement)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            module = _own_file(skill, node)
-            if module is not None:
-                yield node, module
+    for node in code.always:
+        module = _own_file(skill, node)
+        if module is not None:
+            yield node, module
 
 
-def _own_file(skill: Skill, node: ast.Import | ast.ImportFrom) -> str | None:
+def _own_file(skill: Skill, node: Imports) -> str | None:
     """Return the module of its own folder that a statement imports, None where it imports none."""
     if isinstance(node, ast.Import):
         modules = [each.name for each in node.names]
@@ -160,11 +157,11 @@ def _lies_beside(skill: Skill, module: str) -> bool:
     return is_file(skill.folder / f"{top}.py") or is_file(skill.folder / top / "__init__.py")
 
 
-def _modules(node: ast.AST, depth: int) -> Iterator[str]:
-    """Yield the modules that a node imports, by a statement or by a loader's call.
+def _modules(node: Imports | ast.Call, depth: int) -> Iterator[str]:
+    """Yield the modules that a statement or a loader's call imports.
 
     Args:
-        node: Any node.
+        node: See `CodeFacts.imports`.
         depth: How many dots lead from the module to its skill's folder; one more to the others.
     """
     match node:
@@ -176,62 +173,14 @@ def _modules(node: ast.AST, depth: int) -> Iterator[str]:
             if level == 0 or level == depth + 1:
                 head = f"{_PACKAGE}." if level else ""
                 yield from [f"{head}{module}"] if module else [head + each.name for each in names]
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]):
-            if name in _LOADERS and isinstance(first, ast.Constant):
-                yield str(first.value)
+        case ast.Call(args=[ast.Constant(value=value), *_]):
+            yield str(value)
         case _:
             pass
 
 
-_IMPORTING = (ast.Import, ast.ImportFrom, ast.Call)
-
-
 def _module(name: str) -> str:
     return name.replace("-", "_")
-
-
-def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str, str | None]]:
-    """Yield each call of a method of a context: with the method and the text it is given, if any.
-
-    A context is the second argument of a function of the module, and whatever is called `ctx`.
-    """
-    contexts = {"ctx"}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            contexts |= {each.arg for each in [*node.args.posonlyargs, *node.args.args][1:2]}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
-                if name in contexts:
-                    yield node, method, _text(tree, node, method)
-            case _:
-                pass
-
-
-def _text(tree: ast.Module, call: ast.Call, method: str) -> str | None:
-    """Return the text that a call is given first: written there, or as a constant of the module."""
-    first = next(iter(call.args), None)
-    if isinstance(first, ast.Name):
-        bound = [
-            each.value
-            for each in tree.body
-            if isinstance(each, ast.Assign)
-            and any(isinstance(to, ast.Name) and to.id == first.id for to in each.targets)
-        ]
-        first = bound[0] if len(bound) == 1 else None
-    if isinstance(first, ast.JoinedStr) and first.values:
-        first = first.values[0]  # the beginning of a path tells whose it is
-        if method not in _STORED or not _is_owned(first):
-            return None
-    if isinstance(first, ast.Constant) and isinstance(first.value, str):
-        return first.value
-    return None
-
-
-def _is_owned(beginning: ast.expr) -> bool:
-    """Whether a beginning of a path names the skill whole: `skills.ID.`."""
-    text = beginning.value if isinstance(beginning, ast.Constant) else None
-    return isinstance(text, str) and text.count(".") > 1
 
 
 def _declared(skill: Skill) -> dict[str, None]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +11,13 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.contracts.code import lint_handlers, lint_other_code
+from clawhive_core.skills.contracts.code_facts import CodeFacts, Function, code_facts
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
 from clawhive_core.skills.documents.characters import BOM, odd_characters
 from clawhive_core.skills.documents.document import read_text
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
 
 HANDLERS = "handlers.py"
-
-_TAKEN = 2
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def with_handlers(skill: Skill, *, checked: bool = False) -> tuple[Skill, list[Finding]]:
@@ -43,19 +40,18 @@ def with_handlers(skill: Skill, *, checked: bool = False) -> tuple[Skill, list[F
         whole = replace(skill, handlers=raw.removeprefix(BOM))
         if checked:
             return whole, []
-        tree = _parsed(whole.handlers or "", file)
+        code = _parsed(whole.handlers or "", file)
     except InvalidSkill as error:
         return skill, [error.finding]
-    functions = dict(_bound(tree.body))
     findings = [
         finding
         for tool in skill.exports.tools
-        for finding in _of_tool(skill, tool, functions, file)
+        for finding in _of_tool(skill, tool, code.bound, file)
     ]
     return whole, [
         *findings,
         *odd_characters(raw, shown_path(file)),
-        *lint_handlers(whole, tree, file),
+        *lint_handlers(whole, code, file),
         *lint_other_code(skill, without=file),
     ]
 
@@ -71,11 +67,11 @@ def _no_file(skill: Skill, file: Path) -> Finding:
     return tool.place.finding("CH0509", "error", message, fix)
 
 
-def _parsed(source: str, file: Path) -> ast.Module:
+def _parsed(source: str, file: Path) -> CodeFacts:
     before, zero, _ = source.partition("\0")
     try:
         if not zero:  # releases of Python tell of it with different errors, none with its place
-            return ast.parse(source)
+            return code_facts(source)
         place = Place(shown_path(file), before.count("\n") + 1, len(before) - before.rfind("\n"))
         message = "the handlers are no Python: they hold a null byte"
     except SyntaxError as error:
@@ -87,27 +83,8 @@ def _parsed(source: str, file: Path) -> ast.Module:
     raise InvalidSkill(place.finding("CH0511", "error", message)) from None
 
 
-def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, _Function | None]]:
-    """Yield the names that a module's own statements bind, functions with their definition."""
-    for node in body:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield node.name, node
-            case ast.Assign(targets=targets):
-                yield from ((each.id, None) for each in targets if isinstance(each, ast.Name))
-            case ast.ImportFrom(names=names):
-                yield from ((each.asname or each.name, None) for each in names)
-            case ast.If() | ast.Try():
-                inner = [*node.body, *node.orelse]
-                for handler in node.handlers if isinstance(node, ast.Try) else ():
-                    inner += handler.body
-                yield from _bound(inner)
-            case _:
-                pass
-
-
 def _of_tool(
-    skill: Skill, tool: ExportedTool, functions: Mapping[str, _Function | None], file: Path
+    skill: Skill, tool: ExportedTool, functions: Mapping[str, Function | None], file: Path
 ) -> Iterator[Finding]:
     if not tool.function.isidentifier() or keyword.iskeyword(tool.function):
         message = f"no function can be called `{tool.function}`, so `{tool.name}` has no handler"
@@ -118,17 +95,8 @@ def _of_tool(
         fix = f"did you mean `{close}`? Else {write}" if close else write
         message = f"`{skill.id}.{tool.name}` has no handler: no function `{tool.function}`"
         yield tool.place.finding("CH0509", "error", message, fix)
-    elif (function := functions[tool.function]) is not None and not _takes_two(function):
-        place = Place(shown_path(file), function.lineno, function.col_offset + 1)
-        message = f"the handler `{function.name}` must take two arguments"
-        fix = f"write {function.name}(input, ctx)"
+    elif (function := functions[tool.function]) is not None and not function.takes_two:
+        place = Place(shown_path(file), function.line, function.column)
+        message = f"the handler `{tool.function}` must take two arguments"
+        fix = f"write {tool.function}(input, ctx)"
         yield place.finding("CH0512", "error", message, fix)
-
-
-def _takes_two(function: _Function) -> bool:
-    """Whether a function can be called with two arguments by position."""
-    given = function.args
-    named = len(given.posonlyargs) + len(given.args)
-    needed = named - len(given.defaults)
-    enough = named >= _TAKEN or given.vararg is not None
-    return needed <= _TAKEN and enough and None not in given.kw_defaults
