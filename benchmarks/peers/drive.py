@@ -27,6 +27,8 @@ class Bench:
         self.executed = 0
         self.costs: list[float] = []
         """The CPU seconds of each run."""
+        self.facts: dict[str, Any] = {}
+        """What a peer tells beside its costs."""
 
     def runs(self) -> range:
         """Return the runs that an agent makes, one after the other."""
