@@ -16,7 +16,7 @@ from clawhive_core.errors import CapabilityError
 from clawhive_core.model.patterns import pattern
 
 _bad_escape = pattern(r"%(?![0-9A-Fa-f]{2})")
-_plain = pattern(r"[A-Za-z0-9._@:+=,~-]*")
+_unescaped = pattern(r"[A-Za-z0-9._@:+=,~-]*")
 _raw_in_url: Final = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()+,;=:@"
 )
@@ -92,7 +92,7 @@ def _refuse_nul(reading: Reading, segment: str) -> CapabilityError:
 def escape(raw: bytes) -> str:
     """Return the canonical spelling of a literal segment of a path, word or name."""
     text = raw.decode("utf-8", "surrogateescape")
-    if _plain.fullmatch(text):
+    if _unescaped.fullmatch(text):
         return text
     last = len(text) - 1
     return "".join(

@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class _Node(dict[str, "_Node"]):
-    """Where patterns go on: by each literal segment, and beside them by wildcards.
+    """A node of the tree: its children by literal segments, and by wildcards.
 
-    The ways by wildcards stand beside the table, and `is_wild` says whether there is any: nearly no
+    The children by wildcards are attributes, and `is_wild` says whether there is any: nearly no
     node has one, and looking for them in the table would be two further lookups a segment.
     """
 
-    __slots__ = ("any", "depth", "end", "held", "is_wild", "rest")
+    __slots__ = ("any", "depth", "end", "entries", "is_wild", "rest")
 
     def __init__(self, depth: int = 0) -> None:
         super().__init__()
@@ -28,8 +28,8 @@ class _Node(dict[str, "_Node"]):
         self.any: _Node | None = None
         self.rest: _Node | None = None
         self.end: _Node | None = None
-        """Where the dimension ends."""
-        self.held: Sequence[Any] = ()
+        """The node behind the end of the dimension."""
+        self.entries: Sequence[Any] = ()
 
     def step(self, segment: str) -> _Node:
         """Return the node behind a segment of a pattern, made where it is missing."""
@@ -50,13 +50,13 @@ class _Node(dict[str, "_Node"]):
 
 
 def _made(node: _Node | None, depth: int) -> _Node:
-    return _Node(depth) if node is None else node  # one without ways on is false, as a dict
+    return _Node(depth) if node is None else node  # one without children is false, as a dict
 
 
 class PatternIndex(Generic[T]):
     """Patterns of one verb in a tree by their segments, each with what it was added with.
 
-    The tree is made when it is first asked: of most verbs nothing is ever asked.
+    The tree is built by the first lookup: of most verbs nothing is ever looked up.
     """
 
     def __init__(self) -> None:
@@ -70,11 +70,11 @@ class PatternIndex(Generic[T]):
 
     def covering(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
         """Return the patterns that contain all of a capability's resources."""
-        planted, root = self._tree
-        if planted != len(self._all):
-            held = tuple(self._all)
-            root = _planted(held)
-            self._tree = (len(held), root)
+        indexed, root = self._tree
+        if indexed != len(self._all):
+            patterns = tuple(self._all)
+            root = _tree_of(patterns)
+            self._tree = (len(patterns), root)
         level = [root]
         for part in capability.parts:
             found: list[_Node] = []
@@ -82,8 +82,8 @@ class PatternIndex(Generic[T]):
                 _after(node, part, found)
             level = found
         if len(level) == 1:
-            return level[0].held
-        return [each for node in level for each in node.held]
+            return level[0].entries
+        return [each for node in level for each in node.entries]
 
     def meeting(self, capability: Capability) -> Sequence[tuple[Capability, T]]:
         """Return the patterns that share a resource with a capability."""
@@ -93,7 +93,7 @@ class PatternIndex(Generic[T]):
         return [each for each in self._all if overlaps(each[0].unconstrained, bare)]
 
 
-def _planted(patterns: Iterable[tuple[Capability, Any]]) -> _Node:
+def _tree_of(patterns: Iterable[tuple[Capability, Any]]) -> _Node:
     """Return the root of a tree of patterns."""
     root = _Node()
     for each in patterns:
@@ -103,7 +103,7 @@ def _planted(patterns: Iterable[tuple[Capability, Any]]) -> _Node:
                 node = node.step(segment)
             if part[-1:] != (REST,):
                 node = node.closed()
-        node.held = (*node.held, each)
+        node.entries = (*node.entries, each)
     return root
 
 

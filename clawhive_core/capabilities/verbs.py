@@ -20,7 +20,7 @@ separated by slashes."""
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What can be done, how its resources are spelled, and what holds out of the box."""
+    """A kind of action: how its resources are spelled, and its decision before any rule."""
 
     name: str
     kind: Kind
@@ -174,8 +174,8 @@ def verb_of(name: str) -> Verb | None:
     return known
 
 
-_ALIKE = 0.6
-"""How alike a verb must be: people write a part of one, such as `http`."""
+_CUTOFF = 0.6
+"""The least likeness of a verb: people write a part of one, such as `http`."""
 
 
 def closest_verbs(name: str) -> list[str]:
@@ -184,5 +184,5 @@ def closest_verbs(name: str) -> list[str]:
     if lower != name and verb_of(lower):
         return [lower]
     family = [verb for verb in VERBS if verb.startswith(lower.partition(".")[0] + ".")]
-    near = nearest_few(lower, VERBS, cutoff=_ALIKE)
+    near = nearest_few(lower, VERBS, cutoff=_CUTOFF)
     return list(dict.fromkeys([*near, *family]))[:4]
