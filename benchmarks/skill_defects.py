@@ -1281,7 +1281,7 @@ def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
 
 
 def _checked(folder: Path, profile: Any) -> Any:
-    from clawhive_core.config.opening import open_config
+    from clawhive_core.config.load import open_config
     from clawhive_core.skills.checks.required import KnownTools
     from clawhive_core.skills.load import load_skills
     from clawhive_core.skills.report import SkillReport

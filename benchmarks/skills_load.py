@@ -28,7 +28,7 @@ from measure import (
 )
 
 from clawhive_core.config.config import Config
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.load import load_skills
 

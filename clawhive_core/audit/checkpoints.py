@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.audit.keys import Keys, Scheme, append_line
-from clawhive_core.config.file_version import FileVersion, version_of
+from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.late import dataclass

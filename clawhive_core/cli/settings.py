@@ -76,7 +76,7 @@ class Settings:
 
     def config(self) -> Config:
         """Return the project's configuration."""
-        from clawhive_core.config.opening import open_config
+        from clawhive_core.config.load import open_config
 
         return open_config(self.root, self.flags, os.environ)
 

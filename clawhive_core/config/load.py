@@ -11,7 +11,7 @@ from typing import Any, cast
 from clawhive_core.config.config import Config, Value
 from clawhive_core.config.environment import environment_values, misspelt_variables
 from clawhive_core.config.layers import Entry, file_entries, leaves
-from clawhive_core.config.root import PROJECT_FILE, shown_path, user_dir
+from clawhive_core.config.root import PROJECT_FILE, find_root, shown_path, user_dir
 from clawhive_core.config.setting import check, is_tighter
 from clawhive_core.config.settings import Path, canonical_path, dotted, find, split
 from clawhive_core.config.tomlfile import TomlFile, parse_toml, read_bytes, read_toml
@@ -21,6 +21,24 @@ from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import dataclass
 
 _TABLE = ("tool", "clawhive")
+
+
+def open_config(
+    path: str | os.PathLike[str] | None, flags: Mapping[str, Any], env: Mapping[str, str]
+) -> Config:
+    """Return the configuration of the project at a path, else of the one around here.
+
+    Args:
+        path: A folder, or a clawhive.toml; None to look upwards from the current directory.
+        flags: Values over everything else, by key.
+        env: The environment.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    here = FilePath.cwd()
+    root = find_root(here, None if path is None else FilePath(path))
+    return load_config(root=root, env=env, flags=flags, cwd=here)
 
 
 def load_config(

@@ -1,4 +1,4 @@
-"""A small JSON file in the user's own directory that only the user may write."""
+"""A small file in the user's own directory that only the user may write, and its version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 from clawhive_core.config.tomlfile import read_bytes
 from clawhive_core.errors import StorageError
 from clawhive_core.model.late import dataclass
+
+FileVersion = tuple[int, int, int]
+"""When it was written, in nanoseconds, its size and its inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +132,12 @@ def _free_name(file: Path) -> Path:
     while os.path.lexists(kept := file.with_name(f"{file.name}.damaged-{number}")):
         number += 1
     return kept
+
+
+def version_of(path: str | os.PathLike[str]) -> FileVersion | None:
+    """Return the version of a file, None where there is none that can be seen."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - before every decision, and pathlib costs as much again
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from clawhive_core.config.core_settings import CORE_SETTINGS
-from clawhive_core.config.outside_settings import OUTSIDE_SETTINGS
 from clawhive_core.config.setting import Setting
+from clawhive_core.config.table import TABLE
 
 Path = tuple[str, ...]
 """A key as its segments; a name may itself hold dots: `("tools", "pin", "web.search")`."""
 
-SETTINGS: Mapping[str, Setting] = {
-    setting.key: setting for setting in (*CORE_SETTINGS, *OUTSIDE_SETTINGS)
-}
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in TABLE}
 """Every configuration key; a segment in capitals stands for any name."""
 
 _SAME: Mapping[Path, Path] = {

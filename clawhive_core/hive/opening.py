@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from clawhive_core.config.config import Config
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.events.log import EventLog
 from clawhive_core.hive.project_log import open_founded
 from clawhive_core.plugins.environment import PluginEnvironment

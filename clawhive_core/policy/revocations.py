@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from clawhive_core.config.file_version import FileVersion, version_of
+from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.events.log import EventLog
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules

@@ -67,7 +67,7 @@ class _Check:
     def _all(self) -> dict[Path, list[Finding]]:
         import os
 
-        from clawhive_core.config.opening import open_config
+        from clawhive_core.config.load import open_config
         from clawhive_core.hive.found_skills import found_skills
         from clawhive_core.plugins.configured import open_plugins
         from clawhive_core.skills.report import SkillReport

@@ -188,7 +188,7 @@ def test_the_shipped_skills_fit_each_other_without_a_cycle():
 
 
 def test_a_zodiac_of_the_users_own_that_does_not_fit_is_no_mistake_of_theirs(project):
-    from clawhive_core.config.opening import open_config
+    from clawhive_core.config.load import open_config
 
     project.zodiac()
     found = load_skills(open_config(project.root, {}, project.env), env=project.env)

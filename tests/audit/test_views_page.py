@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.hive.project_log import open_log
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "log.md").read_text("utf-8")

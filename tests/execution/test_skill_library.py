@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.errors import ClawHiveError, SkillError, ToolError, UnknownId, UsageError
 from clawhive_core.execution.core_tools.skill_library import (
     MAX_FILE,

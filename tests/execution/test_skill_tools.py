@@ -80,7 +80,7 @@ class Project:
         return Hive.open(self.root, flags=flags, env=self.env, plugins=load)
 
     def trust(self, name):
-        from clawhive_core.config.opening import open_config
+        from clawhive_core.config.load import open_config
         from clawhive_core.skills.finding.trust import SkillTrust, content_digest
         from clawhive_core.skills.load import load_skills
 

@@ -29,7 +29,7 @@ anyio.run(work)
 
 CONSUMER = """
 import sys
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.errors import RunError
 from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event
@@ -63,7 +63,7 @@ tasks:
 
 ANSWERER = """
 import sys
-from clawhive_core.config.opening import open_config
+from clawhive_core.config.load import open_config
 from clawhive_core.errors import RunError
 from clawhive_core.hive.project_log import approval_book, open_log
 

@@ -22,7 +22,7 @@ CLIENT = Principal("client", "mcp/cursor")
 
 @pytest.fixture
 def book(tmp_path):
-    from clawhive_core.config.opening import open_config
+    from clawhive_core.config.load import open_config
 
     env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     (tmp_path / "project").mkdir()

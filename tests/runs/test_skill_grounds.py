@@ -92,7 +92,7 @@ class Project:
         (folder / "clawhive.yaml").write_text(SKILL % (grounds, steps), "utf-8")
         (folder / "handlers.py").write_text(handler, "utf-8")
         if trusted:
-            from clawhive_core.config.opening import open_config
+            from clawhive_core.config.load import open_config
             from clawhive_core.skills.finding.trust import SkillTrust, content_digest
             from clawhive_core.skills.load import load_skills
 

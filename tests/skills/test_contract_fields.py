@@ -259,7 +259,7 @@ async def a(input, ctx):
 
 
 def load(place, phase):
-    from clawhive_core.config.opening import open_config
+    from clawhive_core.config.load import open_config
     from clawhive_core.skills.load import load_skills
 
     config = open_config(place.root, {"contracts.phase": phase}, place.env)

@@ -331,7 +331,7 @@ LINES = st.tuples(st.sampled_from(["", "", "  ", "- "]), WORDS, VALUES).map(
 def test_whatever_a_file_holds_mending_ends_and_makes_no_new_errors(
     tmp_path_factory, lines, end, profile
 ):
-    from clawhive_core.config.opening import open_config
+    from clawhive_core.config.load import open_config
 
     root = tmp_path_factory.mktemp("project")
     folder = root / "skills" / "some-skill"
