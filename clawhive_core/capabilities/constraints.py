@@ -163,9 +163,9 @@ class Constraints:
     arguments: tuple[tuple[str, Domain], ...] = ()
     """Names of arguments, sorted, a dot before each level below, and the values they may have."""
     uses: int | None = None
-    """How many calls it covers, None for any number."""
+    """The number of calls that it covers, None for any."""
     until: str | None = None
-    """When it ends: RFC 3339 with microseconds, UTC, so that texts compare as times do."""
+    """The moment of its end: RFC 3339 with microseconds, UTC, so that texts compare as times do."""
 
     def admit(self, input: Mapping[str, Any] | None) -> bool:
         """Whether a call's input satisfies what is said of arguments; without one nothing does."""

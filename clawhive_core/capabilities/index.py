@@ -23,7 +23,7 @@ class _Node(dict[str, "_Node"]):
     def __init__(self, depth: int = 0) -> None:
         super().__init__()
         self.depth = depth
-        """How many segments of its dimension lie before it."""
+        """The number of segments of its dimension before it."""
         self.is_wild = False
         self.any: _Node | None = None
         self.rest: _Node | None = None
@@ -62,7 +62,7 @@ class PatternIndex(Generic[T]):
     def __init__(self) -> None:
         self._all: list[tuple[Capability, T]] = []
         self._tree = (0, _Node())
-        """How many patterns are in the tree, and its root; replaced as a whole, by any thread."""
+        """The number of patterns in the tree, and its root; replaced as a whole, by any thread."""
 
     def add(self, pattern: Capability, item: T) -> None:
         """Add a pattern; its constraints are the caller's to look at."""

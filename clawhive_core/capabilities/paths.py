@@ -18,7 +18,7 @@ from clawhive_core.errors import CapabilityError
 from clawhive_core.model.patterns import pattern
 
 VARIABLES: Final = ("workspace", "run", "home")
-"""What a path pattern may begin with, as `${workspace}`."""
+"""The variables that a path pattern may begin with, as `${workspace}`."""
 
 _variable = pattern(r"\$\{([^}/]*)\}(?=/|\Z)")
 _ordinary = pattern(r"/[A-Za-z0-9._@:+=,~/-]{1,1023}")

@@ -44,7 +44,7 @@ class Capability:
     """The dimensions of the resource: one for paths, words and names; scheme with port, host and
     path for URLs; for programs how they are found, and their words."""
     constraints: Constraints = NONE
-    """What must hold of a call besides; what a call needs has none."""
+    """The further conditions on a call; what a call needs has none."""
     text: str = field(init=False, compare=False, repr=False)
     """The canonical text, from which `parse` makes an equal capability."""
 

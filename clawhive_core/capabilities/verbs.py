@@ -14,7 +14,7 @@ from clawhive_core.model.tools import Level
 from clawhive_core.protocols.check import Verdict
 
 Kind = Literal["path", "url", "name", "word"]
-"""How a verb's resource is read: a POSIX path, a network address, a dotted tool name, or words
+"""The reading of a verb's resource: a POSIX path, a network address, a dotted tool name, or words
 separated by slashes."""
 
 
@@ -27,7 +27,7 @@ class Verb:
     level: Level
     """The least capability level of a tool that needs this verb."""
     default: Verdict
-    """What a capability of this verb gets before anybody says anything, inside the bounds that
+    """The decision on a capability of this verb without any rule, inside the bounds that
     `text` names; `deny` means that it needs a grant."""
     text: str
     example: str
@@ -161,7 +161,7 @@ HOST_FAMILY = Verb(
     "Use a capability that a host proxy offers, such as `gmail.read`, for one API scope.",
     "SCOPE",
 )
-"""What holds for every verb `host.<cap>`; `<cap>` is lower-case segments joined by dots."""
+"""The properties of every verb `host.<cap>`; `<cap>` is lower-case segments joined by dots."""
 
 _host_name = pattern(r"host(?:\.[a-z0-9][a-z0-9_-]*){1,4}")
 

@@ -55,7 +55,7 @@ class Config(Remembering):
     user_dir: FilePath
     """The user's own directory; it need not exist."""
     values: Mapping[Path, Value]
-    """What some layer gives; all else has its default."""
+    """The values that some layer gives; all else has its default."""
     findings: tuple[Finding, ...] = ()
     project_file: FilePath | None = None
     """The `clawhive.toml`, or the `pyproject.toml` with `[tool.clawhive]`."""
@@ -131,7 +131,7 @@ class Config(Remembering):
 
     @cached_property
     def _names(self) -> dict[str, tuple[str, ...]]:
-        """What `names` said of a table: the values of a configuration do not change."""
+        """Cache of `names` by table: the values of a configuration do not change."""
         return {}
 
     def shown(self) -> Iterator[tuple[str, Any, str]]:

@@ -15,7 +15,7 @@ _WORDS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
-_ALMOST = 0.85
+_CUTOFF = 0.85
 _RESERVED = frozenset({"CLAWHIVE_RUN"})  # set for what a run starts
 
 
@@ -118,7 +118,7 @@ def misspelt_variables(env: Mapping[str, str]) -> Iterator[Finding]:
         name = variable.removeprefix(_PREFIX)
         if name in known or name == variable or variable in _RESERVED:
             continue
-        guess = known.get(nearest(name, known, cutoff=_ALMOST) or "")
+        guess = known.get(nearest(name, known, cutoff=_CUTOFF) or "")
         if guess is not None:
             yield Finding(
                 "CH0901",

@@ -1,4 +1,4 @@
-"""What one file says: its settings with their places, and the findings about its keys."""
+"""One file as a layer: its settings with their places, and the findings about its keys."""
 
 from __future__ import annotations
 
@@ -154,12 +154,12 @@ def _rename(file: TomlFile, path: Path, guess: Path | None) -> Fix | None:
         return None
     span = file.places.get((*file.above, *path))
     title = f"rename it to `{dotted(guess)}`"
-    if span is None or guess[:-1] != path[:-1] or guess[-1] in _beside(file, path):
+    if span is None or guess[:-1] != path[:-1] or guess[-1] in _siblings(file, path):
         return Fix(title)
     return Fix(title, (Edit(span.start, span.end, dotted(guess[-1:])),))
 
 
-def _beside(file: TomlFile, path: Path) -> Mapping[str, Any]:
+def _siblings(file: TomlFile, path: Path) -> Mapping[str, Any]:
     """Return the table that holds a key: renaming must not make a key twice."""
     table: Any = file.data
     for name in path[:-1]:

@@ -163,7 +163,7 @@ def _flags(flags: Mapping[str, Any]) -> Iterable[Entry]:
 
 @dataclass(slots=True)
 class _Layer:
-    """What the layers so far have given: the values, and every table on the way to them."""
+    """The layers read so far: their values, and every table on the way to them."""
 
     values: dict[Path, Value]
     tables: set[Path]

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands: tomllib reads values, this finds their places."""
+"""Places of the keys of a TOML text: tomllib reads the values, this finds their places."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOKEN = pattern(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a key's last segment stands: line and columns from 1, offsets from 0."""
+    """The place of a key's last segment: line and columns from 1, offsets from 0."""
 
     line: int
     column: int

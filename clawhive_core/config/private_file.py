@@ -14,7 +14,7 @@ from clawhive_core.errors import StorageError
 from clawhive_core.model.late import dataclass
 
 FileVersion = tuple[int, int, int]
-"""When it was written, in nanoseconds, its size and its inode."""
+"""The time of its last writing in nanoseconds, its size and its inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class PrivateFile:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Its path."""
         return self.user_dir / self.name
 
     def read(self) -> bytes | None:
@@ -42,8 +42,8 @@ class PrivateFile:
             return None
         return read_bytes(self.path, path)
 
-    def set_aside(self) -> None:
-        """Keep a damaged file under another name.
+    def keep_damaged(self) -> None:
+        """Rename a damaged file, so that the next one does not replace it.
 
         Raises:
             StorageError: It cannot be renamed.

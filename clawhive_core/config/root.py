@@ -1,4 +1,4 @@
-"""Where things are: the project root and the user's own directory."""
+"""The project root and the user's own directory, and how they are found."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import dataclass
 
 Kind = Literal["text", "integer", "number", "flag", "texts", "names", "table", "tables"]
-"""What a value is: `names` is a table of names to texts, `tables` an array of tables."""
+"""The type of a value: `names` is a table of names to texts, `tables` an array of tables."""
 
 ProjectClass = Literal["tighten", "name", "order", "never", "trusted"]
 """What a project's file may do with a setting.
@@ -21,7 +21,7 @@ trust (as far as `tighter` agrees, where it is given). `trusted`: set it once th
 """
 
 Tighter = Literal["lower", "true", "false", "adds", "subset", "later", "inside"]
-"""Which values are stricter: a lower number, one of the flags, more entries, fewer entries of a
+"""The order of strictness: a lower number, one of the flags, more entries, fewer entries of a
 list that selects, a choice that stands later, or only paths inside the project."""
 
 _INTEGER_LIMIT = 2**53 - 1
@@ -183,7 +183,7 @@ def _texts(setting: Setting, value: Any, place: str) -> tuple[str, ...]:
 def _table(setting: Setting, value: Any, place: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise wrong(setting, value, place)
-    return plain(setting, cast("Mapping[str, Any]", value), place)
+    return as_json(setting, cast("Mapping[str, Any]", value), place)
 
 
 def _names(setting: Setting, value: Any, place: str) -> dict[str, str]:
@@ -208,7 +208,7 @@ def _tables(setting: Setting, value: Any, place: str) -> tuple[dict[str, Any], .
     return tuple(_table(setting, item, place) for item in cast("list[Any]", value))
 
 
-def plain(setting: Setting, value: Any, place: str, depth: int = 0) -> Any:
+def as_json(setting: Setting, value: Any, place: str, depth: int = 0) -> Any:
     """Return a TOML value as JSON: dates and times become ISO 8601 texts."""
     if depth > _DEPTH_LIMIT:
         raise ConfigError(
@@ -218,9 +218,9 @@ def plain(setting: Setting, value: Any, place: str, depth: int = 0) -> Any:
         )
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
-        return {str(key): plain(setting, item, place, depth + 1) for key, item in items}
+        return {str(key): as_json(setting, item, place, depth + 1) for key, item in items}
     if isinstance(value, list | tuple):
-        return [plain(setting, item, place, depth + 1) for item in cast("list[Any]", value)]
+        return [as_json(setting, item, place, depth + 1) for item in cast("list[Any]", value)]
     if isinstance(value, float) and not -_INTEGER_LIMIT <= value <= _INTEGER_LIMIT:
         raise wrong(setting, value, place)
     if value is None or isinstance(value, str | int | float):

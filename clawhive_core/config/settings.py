@@ -83,8 +83,8 @@ def _fits(pattern: Path, path: Path) -> bool:
         return False
     for index, (want, have) in enumerate(zip(pattern, path, strict=True)):
         if want.isupper():
-            beside = (*pattern[:index], have)
-            if beside in _FIXED or beside in _TABLES:
+            sibling = (*pattern[:index], have)
+            if sibling in _FIXED or sibling in _TABLES:
                 return False
         elif want != have:
             return False

@@ -1,4 +1,4 @@
-"""Which project files the user trusts: by real path and digest, in the user's own directory."""
+"""The project files that the user trusts: by real path and digest, in the user's own directory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trusted:
 
 @dataclass(frozen=True, slots=True)
 class TrustList:
-    """What the user trusts, and what is wrong with the file that says so."""
+    """The trusted files, and the findings about the file that lists them."""
 
     entries: tuple[Trusted, ...]
     findings: tuple[Finding, ...] = ()
@@ -168,10 +168,10 @@ def _unusable(file: Path, why: str) -> Finding:
 
 
 def _kept(user_dir: Path) -> tuple[Trusted, ...]:
-    """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
+    """Return the entries to keep; a file that cannot be used is renamed, not overwritten."""
     found = list_trust(user_dir)
     if found.findings:
-        _file(user_dir).set_aside()
+        _file(user_dir).keep_damaged()
     return found.entries
 
 

@@ -99,7 +99,7 @@ def _kept(user_dir: Path) -> tuple[PersistentGrant, ...]:
     """Return the entries to keep; a file that cannot be used is moved aside, not overwritten."""
     found = read_persistent(user_dir)
     if found.problem is not None:
-        _file(user_dir).set_aside()
+        _file(user_dir).keep_damaged()
     return found.entries
 
 
