@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.constrained import (
+        ToolProbe,
         choice_schema,
         constrained_request,
         constrained_response,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from clawhive_core.model.principal import Principal
     from clawhive_core.model.refusal import Refusal
     from clawhive_core.model.runs import Plan, PlannedStep, Task
-    from clawhive_core.model.tool_probe import ToolProbe
     from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolMeta, ToolResult
     from clawhive_core.model.wire_names import WireTable, WireTools, wire_name
     from clawhive_core.plugins.hookspecs import HookContext, hookimpl
@@ -71,7 +71,12 @@ _HOMES = {
     "audit.spans": ("Span", "SpanFold"),
     "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
     "hive.hive": ("Hive",),
-    "model.constrained": ("choice_schema", "constrained_request", "constrained_response"),
+    "model.constrained": (
+        "ToolProbe",
+        "choice_schema",
+        "constrained_request",
+        "constrained_response",
+    ),
     "model.events": ("Event", "StoredEvent"),
     "model.failures": ("model_failure", "retry_after", "status_code", "without_key"),
     "model.messages": (
@@ -89,7 +94,6 @@ _HOMES = {
     "model.principal": ("Principal",),
     "model.refusal": ("Refusal",),
     "model.runs": ("Plan", "PlannedStep", "Task"),
-    "model.tool_probe": ("ToolProbe",),
     "model.tools": ("Artifact", "ToolCall", "ToolDef", "ToolMeta", "ToolResult"),
     "model.wire_names": ("WireTable", "WireTools", "wire_name"),
     "plugins.hookspecs": ("HookContext", "hookimpl"),

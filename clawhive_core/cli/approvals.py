@@ -84,7 +84,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
     say(f"approval {found.approval_id}  {found.state}")
     say(*describe(found, given))
     if found.edited:
-        from clawhive_core.model.edits import edits
+        from clawhive_core.model.approvals import edits
 
         say(f"edited   {visible(edits(asked, given))}")
     if len(equal) > 1:

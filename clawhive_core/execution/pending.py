@@ -11,9 +11,8 @@ from clawhive_core.catalog.catalog import Tool
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.approvals import Approval
+from clawhive_core.model.approvals import Approval, changed, edits
 from clawhive_core.model.canonical import canonical, canonical_plain, preview
-from clawhive_core.model.edits import changed, edits
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal

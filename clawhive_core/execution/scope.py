@@ -10,8 +10,7 @@ from clawhive_core.events.log import now
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event
-from clawhive_core.model.late import dataclass
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.grounding import Grounds

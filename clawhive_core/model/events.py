@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import per_call
 
 
 @per_call

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from clawhive_core.model.late import dataclass
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.tools import Artifact, JsonSchema, ToolCall, ToolDef, ToolResult
 
 Role = Literal["user", "assistant"]
@@ -283,7 +282,10 @@ def block_from_json(value: Mapping[str, Any]) -> ContentBlock:
                 value["output"],
                 value["is_error"],
                 value["structured"],
-                tuple(Artifact(**artifact) for artifact in value["artifacts"]),
+                tuple(
+                    Artifact(each["path"], each["media_type"], each["bytes"], each["sha256"])
+                    for each in value["artifacts"]
+                ),
             )
         case "image" | "document" as kind:
             return MediaBlock(kind, value["media_type"], value["data"], value["url"])

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import digest
-from clawhive_core.model.late import Remembering, dataclass
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import Remembering, dataclass, per_call
 
 Level = Literal["L0", "L1", "L2"]
 """What a tool may reach: L0 reads, L1 writes files, L2 executes, uses the network or a CLI."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import per_call
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules, speaks_of
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict

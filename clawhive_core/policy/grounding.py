@@ -14,8 +14,7 @@ from itertools import islice
 from typing import Any
 
 from clawhive_core.model.canonical import preview
-from clawhive_core.model.late import dataclass
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import Risk, ToolMeta, ToolResult
 from clawhive_core.policy.occurrence import bare, canonical_value, may_name, occurs

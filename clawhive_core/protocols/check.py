@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-from clawhive_core.model.late import dataclass
-from clawhive_core.model.per_call import per_call
+from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.model.approvals import edits
 from clawhive_core.model.canonical import canonical_text
-from clawhive_core.model.edits import edits
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab/~", max_size=3),

@@ -19,9 +19,8 @@ from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.refusals import denied
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope
-from clawhive_core.model.approvals import Approval
+from clawhive_core.model.approvals import Approval, changed
 from clawhive_core.model.canonical import canonical_text
-from clawhive_core.model.edits import changed
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal

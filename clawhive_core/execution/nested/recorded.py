@@ -9,7 +9,7 @@ from typing import Any, cast
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
-from clawhive_core.model.edits import edits
+from clawhive_core.model.approvals import edits
 from clawhive_core.model.events import Blob, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
