@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import cached_property
 
 from clawhive_core.model.canonical import digest
-from clawhive_core.model.late import Remembering, dataclass
+from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.protocols.provider import ToolProvider
 
@@ -40,7 +40,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog(Remembering):
+class Catalog(Caching):
     """All tools by canonical name; immutable, each change is another revision."""
 
     tools: Mapping[str, Tool]
@@ -49,7 +49,7 @@ class Catalog(Remembering):
     shadowed: tuple[Shadow, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Why the provider of a contested name serves it."""
+    """The reason why the provider of a contested name serves it."""
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of that name or alias."""

@@ -25,7 +25,7 @@ from clawhive_core.config.settings import (
     suggest,
 )
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.model.late import Remembering, dataclass
+from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.model.patterns import pattern
 
 REDACTED = "[redacted]"
@@ -47,7 +47,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Config(Remembering):
+class Config(Caching):
     """Every setting as it counts, after all layers and the trust of the project's file."""
 
     root: FilePath

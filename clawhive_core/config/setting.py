@@ -13,7 +13,7 @@ Kind = Literal["text", "integer", "number", "flag", "texts", "names", "table", "
 """The type of a value: `names` is a table of names to texts, `tables` an array of tables."""
 
 ProjectClass = Literal["tighten", "name", "order", "never", "trusted"]
-"""What a project's file may do with a setting.
+"""The use that a project's file may make of a setting.
 
 `tighten`: make it stricter without trust, anything with it. `name` and `order`: set it without
 trust (as far as `tighter` agrees, where it is given). `trusted`: set it once the file is trusted.

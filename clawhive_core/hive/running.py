@@ -15,7 +15,7 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import checkpoint, checkpoints_of
-from clawhive_core.model.late import Remembering, dataclass
+from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
 from clawhive_core.runs.record.ownership import busy, cancel_below, owned
@@ -42,7 +42,7 @@ class AtWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Running(Remembering):
+class Running(Caching):
     """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
 
     live: Live

@@ -33,7 +33,7 @@ class Approval:
     """The arguments that say where data or money goes, with their values."""
     preview: str
     diff: str
-    """What would change, as a unified diff; empty where the tool proposes none."""
+    """The change as a unified diff; empty where the tool proposes none."""
     created_at: str
     expires_at: str
     """RFC 3339, UTC."""
@@ -44,12 +44,12 @@ class Approval:
     scope: ApprovalScope | None = None
     """For how long the answer is; None where nobody has answered."""
     grants: tuple[Mapping[str, Any], ...] = ()
-    """What the answer gave, each as CapabilityGrant.to_dict()."""
+    """The grants of the answer, each as CapabilityGrant.to_dict()."""
     edited: bool = False
     """Whether the person changed the input; the other fields say what it is now."""
     destinations: tuple[Mapping[str, Any], ...] = ()
-    """Where each value of `sinks` comes from: `argument`, `kind`, `value`, `source` (None where
-    nothing grounds it), `tainted`, and `seen_in`, the untrusted output that named it first."""
+    """The origin of each value of `sinks`: `argument`, `kind`, `value`, `source` (None where it is
+    unknown), `tainted`, and `seen_in`, the untrusted output that named it first."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the approval as JSON."""

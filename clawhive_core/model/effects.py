@@ -1,4 +1,4 @@
-"""What declared effects amount to: the level, the risk, and what they change."""
+"""Declared effects: the level and risk that they amount to, and what they change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from clawhive_core.model.tools import Effects, Level, Risk
 
 _OWN = {"fs.delete": "${run}", "fs.write": "${run}", "mem.write": "own"}
 
-# The door decides these again, call by call, or they stay inside an engine: declaring one does not
-# make a tool change the system.
+# The executor decides these again, call by call, or they stay inside an engine: declaring one
+# does not make a tool change the system.
 _HARMLESS = frozenset(
     {
         "agent.spawn",

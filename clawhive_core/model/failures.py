@@ -1,4 +1,4 @@
-"""What went wrong at a model provider, in one taxonomy for all of them."""
+"""Failures of model providers, in one taxonomy for all of them."""
 
 from __future__ import annotations
 

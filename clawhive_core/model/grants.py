@@ -28,12 +28,12 @@ class CapabilityGrant:
     """RFC 3339, UTC."""
     parent_grant: str | None = None
     uses: int | None = None
-    """How many calls it covers at most; None for any number."""
+    """The most calls that it covers; None for any number."""
     delegate: str | None = None
-    """What children may get of it: a canonical pattern, empty for nothing, None for the same
+    """The part that children may get: a canonical pattern, empty for nothing, None for the same
     without unsafe rights."""
     tool: str | None = None
-    """What the tool that it names was when a person gave it, as `ToolIdentity.text`; the grant
+    """The identity of its tool when a person gave it, as `ToolIdentity.text`; the grant
     counts for that tool only while it is so."""
 
     @property

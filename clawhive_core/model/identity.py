@@ -1,4 +1,4 @@
-"""What a tool was when a person gave a right that names it."""
+"""The identity of a tool: what it was when a person gave a right that names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ToolIdentity:
     text_hash: str
     """Empty where a changed text changes nothing: see `ToolMeta.text_counts`."""
     contract: Mapping[str, Any]
-    """What the hashes are of, for a person to compare; empty in what a task took over."""
+    """The hashed fields, for a person to compare; empty in what a task took over."""
 
     @classmethod
     def of(cls, meta: ToolMeta) -> ToolIdentity:

@@ -32,7 +32,7 @@ else:
         return lambda written: _Unmade(written, options).final
 
 
-__all__ = ["Remembering", "dataclass", "per_call"]
+__all__ = ["Caching", "dataclass", "per_call"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ _MAKING = frozenset({"__init__", "__match_args__", "__dataclass_fields__"})
 _COMPARING = frozenset({"__repr__", "__eq__", "__hash__", *_ORDER})
 _KEEPING = frozenset({"__getstate__", "__setstate__", "__dataclass_params__"})
 _FREEZING = frozenset({"__setattr__", "__delattr__", "__replace__"})
-"""What instances need; what most classes never need; what hardly any does."""
+"""Groups of methods by need: every instance, few classes, hardly any."""
 
 
 class _Unset:
@@ -55,8 +55,8 @@ class _Unset:
 _UNSET = _Unset()
 
 
-class Remembering:
-    """What a slotted dataclass inherits from where it has a `cached_property`."""
+class Caching:
+    """Base of a slotted dataclass that has a `cached_property`."""
 
     __slots__ = ("__dict__", "__weakref__")
 
@@ -118,8 +118,8 @@ class _Unmade:
             options = {**options, "frozen": any(map(dataclasses.is_dataclass, bases))}
         types = cast("dict[str, Any]", self.members["__annotations__"])
         # An annotation that is a text is searched for ClassVar and InitVar, twice a field.
-        plain: dict[str, Any] = dict.fromkeys(types, object)
-        unseen = {"__annotations__": plain, "__doc__": "What nobody sees, so that none is made."}
+        untyped: dict[str, Any] = dict.fromkeys(types, object)
+        unseen = {"__annotations__": untyped, "__doc__": "What nobody sees, so that none is made."}
         written = type(self.final)(self.final.__name__, bases, {**self.members, **unseen})
         made = dict(vars(cast("type", dataclasses.dataclass(**options)(written))))
         for name, kind in types.items():

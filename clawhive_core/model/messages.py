@@ -1,4 +1,4 @@
-"""What goes to a model and comes back: content blocks, messages, requests, responses."""
+"""Conversation with a model: content blocks, messages, requests, responses."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ StopReason = Literal[
     "malformed_call",
     "other",
 ]
-"""Why a model stopped: `tool_use` where it asks for calls; after `pause_turn` it goes on when
-its own message is sent back; `malformed_call` where it wrote a call that its provider could not
-read and keeps; `other` is what no adapter knows (see `raw_stop_reason`)."""
+"""The reason of a model to stop: `tool_use` where it asks for calls; after `pause_turn` it goes on
+when its own message is sent back; `malformed_call` where it wrote a call that its provider could
+not read and keeps; `other` is what no adapter knows (see `raw_stop_reason`)."""
 
 Effort = Literal["off", "low", "medium", "high"]
-"""How much a model should reason before it answers."""
+"""The amount of reasoning before a model answers."""
 
 Native = Mapping[str, Any]
-"""What a provider needs back with a block that it made, by adapter name: `{"gemini": {...}}`. An
-adapter reads its own key only, so that a conversation may move from one provider to another."""
+"""Data that a provider needs back with its block, by adapter name: `{"gemini": {...}}`. An adapter
+reads its own key only, so that a conversation may move from one provider to another."""
 
 
 @per_call
@@ -56,7 +56,7 @@ class ThinkingBlock:
 
 @dataclass(frozen=True, slots=True)
 class ProviderBlock:
-    """What only its provider understands: kept, logged and sent back untouched.
+    """A block that only its provider understands: kept, logged and sent back untouched.
 
     A call of a tool that runs at the provider, and its result, are such blocks.
     """
@@ -116,7 +116,7 @@ class LlmRequest:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further parameters of the provider's API, sent as they are."""
     answered: int | None = None
-    """How many answers came before it in its conversation, with those that the messages do not hold
+    """The number of answers before it in its conversation, with those that the messages do not hold
     any more; None where nobody counts. For models that play a script; it is not sent."""
 
     def to_model(self, model: str, answered: int | None = None) -> LlmRequest:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 else:
 
     class pattern:  # noqa: N801 - stands where `re.compile` would
-        """What `re.compile` of the same arguments gives, compiled when it is first asked for."""
+        """A regular expression as `re.compile` returns it, compiled at its first use."""
 
         def __init__(self, text: str | bytes, flags: int = 0) -> None:
             self._source = text, flags

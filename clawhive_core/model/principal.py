@@ -1,4 +1,4 @@
-"""Who acts."""
+"""Principals: users, agents, skills and clients that act."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PrincipalKind = Literal["user", "agent", "skill", "client"]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who acts: `user:local`, `agent:default`, `skill:zodiac`, `client:mcp/cursor`."""
+    """One that acts: `user:local`, `agent:default`, `skill:zodiac`, `client:mcp/cursor`."""
 
     kind: PrincipalKind
     name: str

@@ -42,7 +42,7 @@ CODES: Mapping[str, Reason | None] = {
     "run_busy": None,
     "not_replayable": None,
 }
-"""Every refusal code of the door and the class of its reason."""
+"""Every refusal code of the executor and the class of its reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is done: Task, Run, Plan, Step, Action, Invocation and their states."""
+"""Work and its records: Task, Run, Plan, Step, Action, Invocation and their states."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ InvocationStatus = Literal[
     "intended", "running", "succeeded", "failed", "refused", "parked", "unknown", "abandoned"
 ]
 Action = Literal["respond", "tool_call", "finish"]
-"""How a step ends."""
+"""The end of a step."""
 
 ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the user wants: a prompt, or a task type of a skill with its input."""
+    """The wish of a user: a prompt, or a task type of a skill with its input."""
 
     task_id: str
     task_type: str | None = None

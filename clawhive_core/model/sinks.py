@@ -1,4 +1,4 @@
-"""Where destinations stand in a tool's input, and the user's own records in its output.
+"""Sinks and records: destinations in a tool's input, and the user's own records in its output.
 
 A declaration is a text: `to`, `to:recipient`, `attachments/*/file_id:selector.file`. Its segments
 are keys of objects, or `*` for each item of a list or each value of an object, or `*[KEY=TEXT]` for
@@ -17,8 +17,9 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 
 SinkKind = Literal["recipient", "url", "account", "path", "selector", "value"]
-"""What an argument names: a person who gets something, an address of the web, where money goes, a
-file, the thing that is changed, or a text that must be the user's own, such as a new password."""
+"""The thing that an argument names: a person who gets something, an address of the web, a place
+where money goes, a file, the thing that is changed, or a text that must be the user's own, such as
+a new password."""
 
 KINDS: tuple[SinkKind, ...] = get_args(SinkKind)
 EACH = "*"

@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 from clawhive_core.model.canonical import digest
-from clawhive_core.model.late import Remembering, dataclass, per_call
+from clawhive_core.model.late import Caching, dataclass, per_call
 
 Level = Literal["L0", "L1", "L2"]
-"""What a tool may reach: L0 reads, L1 writes files, L2 executes, uses the network or a CLI."""
+"""The reach of a tool: L0 reads, L1 writes files, L2 executes, uses the network or a CLI."""
 
 Risk = Literal["safe", "guarded", "unsafe", "unknown"]
-"""How a call is decided: by its grants, after one approval, each time by a person; unknown is
+"""The way a call is decided: by its grants, after one approval, each time by a person; unknown is
 decided as guarded."""
 
 OutputTrust = Literal["trusted", "named", "untrusted"]
-"""Whose words an output holds: ones that may be followed, those of a document that the call asked
-for by its name, a stranger's."""
+"""The author of an output's words: one who may be followed, that of a document which the call asked
+for by its name, a stranger."""
 
 Effects = Mapping[str, str | tuple[str, ...]]
 """Arguments to capabilities: `{"path": "fs.read"}` asks for `fs.read:<the argument's value>`, a
@@ -27,7 +27,7 @@ template (`"fs.read:{}/**"`) says more; the key `""` is for what every call need
 one capability an item, an object one a key."""
 
 TIMEOUT_MS = 30_000
-"""How long a call of a tool may take that does not say."""
+"""The deadline of a call whose tool names none."""
 
 JsonSchema = Mapping[str, Any]
 """A JSON Schema, draft 2020-12."""
@@ -35,7 +35,7 @@ JsonSchema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolDef:
-    """What a model is shown of a tool: name, description, and its parameters as JSON Schema."""
+    """A tool as a model is shown it: name, description, and its parameters as JSON Schema."""
 
     name: str
     description: str
@@ -43,7 +43,7 @@ class ToolDef:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolMeta(Remembering):
+class ToolMeta(Caching):
     """All that ClawHive knows of a tool before calling it."""
 
     name: str
@@ -77,7 +77,7 @@ class ToolMeta(Remembering):
     examples: tuple[Mapping[str, Any], ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     raised: str = ""
-    """Why the risk is higher than its author declared; the catalog says so, nobody else."""
+    """The reason for a risk higher than its author declared; the catalog says so, nobody else."""
 
     @cached_property
     def contract_hash(self) -> str:
@@ -86,7 +86,7 @@ class ToolMeta(Remembering):
 
     @property
     def contract(self) -> dict[str, Any]:
-        """What a change of suspends grants and approvals that name the tool."""
+        """The fields of which a change suspends grants and approvals that name the tool."""
         return {
             "name": self.name,
             "input_schema": self.input_schema,
@@ -103,7 +103,7 @@ class ToolMeta(Remembering):
 
     @property
     def text(self) -> dict[str, Any]:
-        """What a model and a person read of the tool."""
+        """The words of the tool that a model and a person read."""
         return {
             "description": self.description,
             "annotations": self.annotations,
@@ -127,7 +127,7 @@ class ToolMeta(Remembering):
 
 @per_call
 class ToolCall:
-    """What is asked for: a tool by name, with an input, under the id of whoever asks."""
+    """A call as it is asked for: a tool by name, an input, and the id that the caller gave it."""
 
     id: str
     name: str
@@ -139,7 +139,7 @@ class ToolCall:
     """The arguments as the model wrote them, where they are no JSON object; such a call is refused
     with `invalid_input`."""
     native: Mapping[str, Any] | None = None
-    """What the adapters that this call came through need back with it, by adapter name."""
+    """Data that the adapters which this call came through need back, by adapter name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Artifact:
 
 @per_call
 class ToolResult:
-    """What came back from a call."""
+    """The result of a call."""
 
     tool_call_id: str
     output: str
@@ -174,7 +174,7 @@ class ToolResult:
     """The JSON value, where the tool gives one."""
     artifacts: tuple[Artifact, ...] = ()
     edited: str = ""
-    """What a person changed in the input before approving it; the executor says so."""
+    """The changes that a person made to the input before approving it; the executor says so."""
 
     @property
     def value(self) -> Any:

@@ -14,7 +14,7 @@ from clawhive_core.model.tools import ToolDef
 MAX_WIRE_NAME = 64
 """Characters: the least of what Anthropic (128), OpenAI (64) and Gemini (64) take."""
 
-_PLAIN = pattern(r"[A-Za-z](?:[A-Za-z0-9-]|_(?!_|\.|$)|\.(?!_|\.|$))*")
+_REVERSIBLE = pattern(r"[A-Za-z](?:[A-Za-z0-9-]|_(?!_|\.|$)|\.(?!_|\.|$))*")
 """Names of which no two become one when dots are written as two underscores."""
 _KEPT_TABLES = 8
 
@@ -29,7 +29,7 @@ def wire_name(name: str) -> str:
     identifier ends in eight hexadecimal digits of its SHA-256.
     """
     wire = name.replace(".", "__")
-    if len(wire) <= MAX_WIRE_NAME and _PLAIN.fullmatch(name):
+    if len(wire) <= MAX_WIRE_NAME and _REVERSIBLE.fullmatch(name):
         return wire
     suffix = f"_-{sha256(name.encode()).hexdigest()[:8]}"
     start = wire if wire[:1].isalpha() else f"t{wire}"
@@ -41,7 +41,7 @@ class WireTable(Generic[T]):
     """One list of tools as a model's API is sent it, and the way back from its names."""
 
     payload: tuple[T, ...]
-    """What the adapter made of each tool, in the order of the list."""
+    """The adapter's form of each tool, in the order of the list."""
     names: Mapping[str, str]
     """Wire name to canonical name."""
 

@@ -22,7 +22,7 @@ from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.effects import level_of, risk_of
-from clawhive_core.model.late import Remembering, dataclass
+from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import sink_problems
 from clawhive_core.model.tools import TIMEOUT_MS, JsonSchema, Level, OutputTrust, Risk, ToolMeta
@@ -107,7 +107,7 @@ def _mark(function: F, options: ToolOptions) -> F:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolDeclaration(Remembering):
+class ToolDeclaration(Caching):
     """A function and what `@tool` was told of it; schemas are made when first asked for."""
 
     function: Callable[..., Any]
