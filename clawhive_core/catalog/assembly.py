@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from clawhive_core.catalog.catalog import Catalog, Dropped, Shadow, Tool
-from clawhive_core.catalog.listing import problem_of_tool
-from clawhive_core.catalog.names import problem_of
+from clawhive_core.catalog.listing import problem_of, problem_of_tool
 from clawhive_core.config.config import Config
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
@@ -21,7 +20,7 @@ _RISKS = ("safe", "guarded", "unknown", "unsafe")
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Who serves a name that several providers offer."""
+    """The choice of provider for a name that several offer."""
 
     order: Sequence[str] = DEFAULT_ORDER
     """Provider ids, `*` at the end of one matches a family; one that is not named stands, by id,

@@ -14,8 +14,7 @@ import anyio
 
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
-from clawhive_core.catalog.configured import configured_tools
-from clawhive_core.catalog.local import ToolsFacade
+from clawhive_core.catalog.local import ToolsFacade, configured_tools
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError

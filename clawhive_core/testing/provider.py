@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from clawhive_core.capabilities import verb_of
-from clawhive_core.catalog.names import problem_of
+from clawhive_core.catalog.listing import problem_of
 from clawhive_core.catalog.validation import compile_schema, describe
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.refusal import Refusal

@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.capabilities import normalise
-from clawhive_core.catalog.listing import admitted
-from clawhive_core.catalog.names import problem_of
+from clawhive_core.catalog.listing import admitted, problem_of
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.handlers.boxes import HandlerBoxes
 from clawhive_core.execution.scope import CORE, Reach

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from clawhive_core.catalog.names import problem_of
+from clawhive_core.catalog.listing import problem_of
 from clawhive_core.errors import NeedHumanApproval, RunBusy, ToolError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.context import ToolContext
