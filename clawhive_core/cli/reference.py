@@ -9,8 +9,7 @@ import click
 
 from clawhive_core.cli import COMMANDS, cli
 from clawhive_core.cli.shared import shared_options
-from clawhive_core.diagnostics.codes import registry
-from clawhive_core.diagnostics.explanation import Explanation
+from clawhive_core.diagnostics.codes import Explanation, registry
 
 _COMMANDS_INTRO = """\
 # Command line

@@ -1,15 +1,18 @@
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import clawhive_core
 from clawhive_core import errors
-from clawhive_core.diagnostics.codes import all_codes, explain, nearest_code
+from clawhive_core.diagnostics.codes import all_codes, explain, nearest_code, registry
 from clawhive_core.model.refusal import CODES
 
 PACKAGE = Path(clawhive_core.__file__).parent
+ROOT = PACKAGE.parent
+FILE = PACKAGE / "data" / "codes.toml"
 
 
 def tree(error):
@@ -19,16 +22,45 @@ def tree(error):
             yield from tree(child)
 
 
+def sources():
+    """The modules of the core, the shipped plugins and the shipped skills."""
+    for file in (*PACKAGE.rglob("*.py"), *ROOT.glob("plugins/*/*/**/*.py")):
+        if {"data", "tests"}.isdisjoint(file.relative_to(ROOT).parts):
+            yield file
+
+
+SOURCES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources()}
+MADE = {f"model_{reason}" for reason in ("content_filter", "max_tokens", "refusal")}
+"""Codes that `runs/loop` puts together from the reason why a model stopped."""
+
+
 def own_codes():
-    """Every code that the package's own source gives to a finding or an error."""
-    for file in PACKAGE.rglob("*.py"):
-        if "data" in file.relative_to(PACKAGE).parts:
-            continue  # templates, not code
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    """Every code that the source gives to a finding or an error."""
+    for tree in SOURCES.values():
+        for node in ast.walk(tree):
             is_code = isinstance(node, ast.keyword) and node.arg == "code"
             value = getattr(node.value if is_code else node, "value", None)
             if isinstance(value, str) and (is_code or re.fullmatch(r"CH\d{4}", value)):
                 yield value
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in GIVERS:
+                yield from first_text(node)
+
+
+GIVERS = {"refuse", "Refusal", "model_failure", "Unusable"}
+"""What takes a code as its first text."""
+
+
+def first_text(call):
+    texts = [each.value for each in call.args if isinstance(each, ast.Constant)]
+    return [each for each in texts if isinstance(each, str)][:1]
+
+
+def texts():
+    """Every text of the source, but for the table of reasons, which raises nothing."""
+    for file, tree in SOURCES.items():
+        if file != PACKAGE / "model" / "refusal.py":
+            nodes = ast.walk(tree)
+            yield from (node.value for node in nodes if isinstance(node, ast.Constant))
 
 
 @pytest.mark.parametrize("error", sorted({error.code for error in tree(errors.ClawHiveError)}))
@@ -57,25 +89,26 @@ def test_an_explanation_is_a_few_sentences_and_a_fix(code):
     assert found.to_dict()["code"] == code
 
 
-def test_no_code_is_explained_twice():
-    from clawhive_core.diagnostics.contract_codes import CONTRACT_FINDINGS
-    from clawhive_core.diagnostics.diff_codes import DIFF_FINDINGS
-    from clawhive_core.diagnostics.error_codes import ERRORS
-    from clawhive_core.diagnostics.export_codes import EXPORT_FINDINGS
-    from clawhive_core.diagnostics.finding_codes import FINDINGS
-    from clawhive_core.diagnostics.lock_codes import LOCK_FINDINGS
-    from clawhive_core.diagnostics.model_codes import MODEL_ERRORS
-    from clawhive_core.diagnostics.plugin_codes import PLUGIN_ERRORS, PLUGIN_FINDINGS
-    from clawhive_core.diagnostics.refusal_codes import REFUSALS
-    from clawhive_core.diagnostics.skill_codes import SKILL_FINDINGS
-    from clawhive_core.diagnostics.text_codes import TEXT_FINDINGS
-    from clawhive_core.diagnostics.tool_codes import TOOL_ERRORS
+def test_a_code_is_raised_somewhere_or_reserved():
+    named = {*texts(), *MADE}
+    assert [code for code in all_codes() if code not in named and not explain(code).reserved] == []
 
-    skills = (SKILL_FINDINGS, EXPORT_FINDINGS, CONTRACT_FINDINGS, DIFF_FINDINGS, LOCK_FINDINGS)
-    findings = (FINDINGS, PLUGIN_FINDINGS, TEXT_FINDINGS, *skills)
-    groups = (ERRORS, PLUGIN_ERRORS, REFUSALS, TOOL_ERRORS, MODEL_ERRORS, *findings)
-    every = [item.code for group in groups for item in group]
-    assert len(every) == len(set(every)) == len(all_codes())
+
+def test_a_reserved_code_waits_for_a_part_of_the_work_that_is_planned():
+    page = ROOT.joinpath("docs", "design.md").read_text("utf-8")
+    planned = re.findall(r"\*\*planned\*\*: (\w+) \|", page)
+    assert {each.reserved for each in registry().values()} <= {*planned, None}
+
+
+def test_the_file_is_sorted_and_reads_the_same_as_a_whole():
+    whole = tomllib.loads(FILE.read_text("utf-8"))
+    assert list(whole) == sorted(whole, key=lambda code: (code.startswith("CH"), code))
+    assert {*whole} == {*all_codes()}
+    for code, table in whole.items():
+        found = explain(code)
+        assert {*table} <= {"title", "text", "fix", "reserved"}
+        assert found.text.split() == table["text"].split()
+        assert found.reserved == table.get("reserved")
 
 
 def test_codes_have_one_of_the_known_forms():
