@@ -59,7 +59,7 @@ from clawhive_core.skills.report import SkillReport
 from clawhive_core.skills.watched import WatchedSkills
 
 GOALS = {
-    "cold_ratio": 2.0,
+    "cold_ratio": 2.6,
     "linear": 1.1,
     "warm_seconds": 0.6,
     "edit_seconds": 0.05,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
-from clawhive_core.skills.documents.document import depth_at_most
+from clawhive_core.skills.documents import composing
 from clawhive_core.skills.finding.reading import read_skill
 from clawhive_core.skills.finding.shipped import shipped_folder, shipped_skills
 
@@ -221,13 +221,29 @@ def depth(text):
     return deepest
 
 
+@pytest.fixture(scope="module")
+def shallow():
+    """Let a text be nested in four levels only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composing, "MAX_DEPTH", 4)
+        yield
+
+
 @settings(max_examples=500)
-@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
-def test_no_text_is_nested_deeper_than_its_signs_allow(text):
-    assert depth(text) <= depth_at_most(text)
+@given(text=st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+def test_a_text_is_read_only_where_it_is_not_nested_too_deep(shallow, text):
+    try:
+        composing.compose(text)
+    except composing.TooDeep:
+        assert depth(text) > 4
+    except yaml.YAMLError:
+        pass
+    else:
+        assert depth(text) <= 4
 
 
 @pytest.mark.parametrize("piece", ["[", "[a: ", "{a: ", "- ", "? ", "a:\n"])
 def test_each_way_to_nest_is_counted(piece):
-    text = "".join(f"{' ' * number}a:\n" for number in range(40)) if piece == "a:\n" else piece * 40
-    assert 40 <= depth(text) <= depth_at_most(text)
+    text = "".join(f"{' ' * number}a:\n" for number in range(70)) if piece == "a:\n" else piece * 70
+    with pytest.raises(composing.TooDeep):
+        composing.compose(text)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    import re
+from typing import Any, cast
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 TEXT_TAG = "tag:yaml.org,2002:str"
@@ -16,9 +11,16 @@ TAGS = frozenset(
 )
 """The tags of JSON's types."""
 
+MAX_DEPTH = 64
+"""How deep collections may be nested: composing them recurses in C, which has no bound."""
 
-class _NotPlain(Exception):
-    """A node is for PyYAML's own constructor, or to be told of."""
+
+class TooDeep(Exception):
+    """A text is nested deeper than `MAX_DEPTH`."""
+
+
+class _Odd(Exception):
+    """A node needs PyYAML's own constructor, or a finding."""
 
 
 def compose(text: str) -> tuple[Any, Any, bool]:
@@ -29,34 +31,17 @@ def compose(text: str) -> tuple[Any, Any, bool]:
     Raises:
         yaml.YAMLError: It is no YAML.
         ValueError: A number cannot be read.
-        RecursionError: It is nested too deep.
+        TooDeep: It is nested deeper than `MAX_DEPTH`.
     """
     loader = _loader()(text)
     try:
         node = loader.get_single_node()
         try:
             return node, _value(node, loader, set()), True
-        except _NotPlain:
+        except _Odd:
             return node, None if node is None else loader.construct_document(node), False
     finally:
         loader.dispose()
-
-
-def is_text(value: str) -> bool:
-    """Whether a scalar without quotes, which is not empty, is a text and no number or word."""
-    rules = _rules(value[0])
-    return not rules or " " in value or not any(rule.match(value) for _, rule in rules)
-
-
-@lru_cache(256)
-def _rules(first: str) -> Sequence[tuple[str, re.Pattern[str]]]:
-    """Return the tags that a scalar which begins with a character may have, and their patterns."""
-    return _loader().yaml_implicit_resolvers.get(first, ())
-
-
-def parser() -> Any:
-    """Return the class of loaders, for `yaml.parse`."""
-    return _loader()
 
 
 def _value(node: Any, loader: Any, seen: set[int]) -> Any:
@@ -70,7 +55,7 @@ def _value(node: Any, loader: Any, seen: set[int]) -> Any:
         seen: The collections so far, by identity.
     """
     if node is None or id(node) in seen:
-        raise _NotPlain
+        raise _Odd
     tag, kind = node.tag, node.id
     if kind == "scalar":
         return node.value if tag == TEXT_TAG else _scalar(node, loader)
@@ -80,21 +65,21 @@ def _value(node: Any, loader: Any, seen: set[int]) -> Any:
         made: dict[str, Any] = {}
         for key, value in entries:
             if key.tag != TEXT_TAG or key.id != "scalar":
-                raise _NotPlain
+                raise _Odd
             made[key.value] = _value(value, loader, seen)
         if len(made) < len(entries):
-            raise _NotPlain
+            raise _Odd
         return made
     if kind == "sequence" and tag == "tag:yaml.org,2002:seq":
         return [_value(each, loader, seen) for each in node.value]
-    raise _NotPlain
+    raise _Odd
 
 
 def _scalar(node: Any, loader: Any) -> Any:
     try:
         return getattr(loader, _SCALARS[node.tag])(node)
     except (KeyError, ValueError):
-        raise _NotPlain from None
+        raise _Odd from None
 
 
 _SCALARS = {
@@ -128,21 +113,32 @@ def _made_loader() -> Any:
         yaml.MappingNode: base.DEFAULT_MAPPING_TAG,
     }
 
-    def resolve(_: Any, kind: Any, value: Any, implicit: Any) -> str:
+    def resolve(self: Any, kind: Any, value: Any, implicit: Any) -> str:
         """Return a node's tag: what PyYAML finds, which looks for paths of nodes too."""
-        if kind is yaml.ScalarNode and implicit[0]:
-            for tag, pattern in resolvers.get(value[:1], ()):
-                if pattern.match(value):
-                    return tag
+        if kind is yaml.ScalarNode:
+            if implicit[0]:
+                for tag, pattern in resolvers.get(value[:1], ()):
+                    if pattern.match(value):
+                        return tag
+        elif self.depth > MAX_DEPTH:
+            raise TooDeep
         return tags[kind]
 
-    def pass_by(*_: Any) -> None:
-        """Do nothing: no tag depends on where a node stands."""
+    def descend(self: Any, *_: Any) -> None:
+        """Count a node more around the next one."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH + 1:
+            raise TooDeep
+
+    def ascend(self: Any) -> None:
+        """Count a node less."""
+        self.depth -= 1
 
     members = {
+        "depth": 0,
         "yaml_implicit_resolvers": resolvers,
         "resolve": resolve,
-        "descend_resolver": pass_by,
-        "ascend_resolver": pass_by,
+        "descend_resolver": descend,
+        "ascend_resolver": ascend,
     }
     return type("Loader", (base,), members)

@@ -9,13 +9,18 @@ from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.characters import BOM, odd_characters
-from clawhive_core.skills.documents.composing import MERGE_TAG, TAGS, TEXT_TAG, compose, parser
+from clawhive_core.skills.documents.composing import (
+    MAX_DEPTH,
+    MERGE_TAG,
+    TAGS,
+    TEXT_TAG,
+    TooDeep,
+    compose,
+)
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, dotted
 
 MAX_BYTES = 1024 * 1024
-MAX_DEPTH = 64
 MAX_VALUES = 100_000
 """How many values a document may hold, those that aliases repeat included."""
 
@@ -35,36 +40,24 @@ class Document:
         file: The file as messages name it.
         first_line: How many lines of the file stand before the text.
         what: What messages call the text.
-        value: What the text says, where that is known: its places are looked up when they are
-            asked for, which most never are.
 
     Raises:
         InvalidSkill: It is no YAML, nested too deep or too large.
     """
 
     def __init__(
-        self,
-        text: str,
-        file: str,
-        *,
-        first_line: int = 0,
-        what: str = "manifest",
-        value: Any = None,
+        self, text: str, file: str, *, first_line: int = 0, what: str = "manifest"
     ) -> None:
         self.file = file
-        self._text = text
         self._first_line = first_line
         self._what = what
         self._indexes: dict[int, dict[Any, tuple[Any, Any]]] = {}
         """The entries of wide mappings by their keys, so that looking up each is no square."""
         self.problems: list[Finding] = []
         """Duplicate keys, keys that are no text, and tags beyond JSON's types."""
-        self.value = value
-        self._root: Any = None
-        if value is None:
-            self._root, self.value, plain = self._parse(text)
-            if not plain or len(text) > MAX_VALUES:
-                self._inspect()
+        self._root, self.value, usual = self._parse(text)
+        if not usual or len(text) > MAX_VALUES:
+            self._inspect()
 
     @classmethod
     def load(cls, path: Path, what: str = "manifest") -> Document:
@@ -80,19 +73,13 @@ class Document:
 
     def place(self, path: KeyPath, *, key: bool = False) -> Place:
         """Return where a value stands, or its key; the nearest one above it where it is missing."""
-        node = self._node()
+        node = self._root
         for index, part in enumerate(path):
             found = self._child(node, part)
             if found is None:
                 break
             node = found[0] if key and index == len(path) - 1 else found[1]
         return self._at(None if node is None else node.start_mark)
-
-    def _node(self) -> Any:
-        """Return the node of the whole text, None for an empty one."""
-        if self._root is None and self.value is not None:
-            self._root = self._parse(self._text)[0]
-        return self._root
 
     def _child(self, node: Any, part: str | int) -> tuple[Any, Any] | None:
         if node is None or node.id != "mapping" or len(node.value) < _WIDE:
@@ -116,7 +103,7 @@ class Document:
 
     def flow_styled(self) -> Iterator[Place]:
         """Yield where lists and mappings stand that are written in brackets."""
-        waiting: list[Any] = [self._node()]
+        waiting: list[Any] = [self._root]
         while waiting:
             node = waiting.pop()
             if getattr(node, "flow_style", False):
@@ -132,8 +119,6 @@ class Document:
         import yaml
 
         try:
-            if depth_at_most(text) > MAX_DEPTH:
-                _check_depth(yaml.parse(text, Loader=parser()))
             return compose(text)
         except yaml.constructor.ConstructorError as error:
             place = self._at(error.problem_mark or error.context_mark)
@@ -144,7 +129,7 @@ class Document:
         except yaml.reader.ReaderError as error:
             place = self._at_offset(text, error)
             raise self._unreadable(place, "CH0224", f"is no YAML: {error.reason}") from None
-        except _TooDeep:
+        except TooDeep:
             raise self._unreadable(
                 Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
             ) from None
@@ -311,28 +296,6 @@ def with_severity(finding: Finding, severity: Severity) -> Finding:
     return replace(finding, severity=severity)
 
 
-def depth_at_most(text: str) -> int:
-    """Return a depth that a text's nesting cannot exceed, from its signs alone.
-
-    A flow collection opens with a bracket, and a pair in it may be a mapping without one. A block
-    collection begins further to the right than the one around it, except a list in a mapping. So
-    twice the brackets and twice the columns where one may begin are enough. Counting them is a
-    fraction of the work of parsing.
-    """
-    columns: set[int] = set()
-    for line in text.splitlines():
-        begin = 0
-        if line[:1] not in _BLOCK_SIGNS:
-            continue
-        for match in _BLOCK_STARTS.finditer(line):
-            if match.start() != begin:
-                break
-            begin = match.end()
-            columns.add(begin)
-    brackets = text.count("[") + text.count("{")
-    return 2 * (brackets + len(columns) + 1)
-
-
 def _indented_by_tab(text: str, near: int) -> tuple[int, int] | None:
     """Return line and column, from 0, of a tab in the indentation of a line or the one before."""
     lines = text.splitlines()
@@ -342,27 +305,6 @@ def _indented_by_tab(text: str, near: int) -> tuple[int, int] | None:
         if column >= 0 and not line[:column].strip(" "):
             return number, column
     return None
-
-
-_BLOCK_SIGNS = frozenset(" \t-?:")
-_BLOCK_STARTS = pattern(r"[ \t]+|[-?:](?=[ \t])")
-
-
-class _TooDeep(Exception):
-    """A text is nested too deep for the parser in C, which has no bound of its own."""
-
-
-def _check_depth(events: Iterator[Any]) -> None:
-    import yaml
-
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _TooDeep
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 def _check_json(text: str, file: str, what: str) -> None:

@@ -20,7 +20,6 @@ from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.characters import BOM, is_ordinary, odd_characters
 from clawhive_core.skills.documents.document import Document, decoded, read_bytes, with_severity
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
-from clawhive_core.skills.documents.plain import plain_mapping
 
 TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"
@@ -90,12 +89,7 @@ def read_skill_text(file: Path | str) -> SkillText:
     if not ordinary:
         odd += odd_characters(raw, shown_path(path))
     end = _second_fence(raw) if ordinary else -1
-    front = raw[4 : end + 1]
-    values = None if end < 0 else plain_mapping(front)
-    if values is not None:
-        document = Document(front, shown_path(path), first_line=1, what=_WHAT, value=values)
-        return SkillText(path, values, raw, end + 5, document, tuple(odd))
-    parts = None if end < 0 else _Parts(front, raw[end + 5 :], 1)
+    parts = None if end < 0 else _Parts(raw[4 : end + 1], raw[end + 5 :], 1)
     return _parsed(path, raw, parts, odd)
 
 
@@ -112,7 +106,7 @@ def _second_fence(text: str) -> int:
 
 
 def _parsed(path: str, text: str, parts: _Parts | None, odd: list[Finding]) -> SkillText:
-    """Return what a text says whose frontmatter is not plain.
+    """Return the parsed text of a SKILL.md.
 
     Args:
         path: Its file.
@@ -172,10 +166,8 @@ def _no_frontmatter(place: Place) -> InvalidSkill:
 
 
 def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
-    unix = parts.front.replace("\r\n", "\n")
-    value = None if unix == parts.front else plain_mapping(unix)
     try:
-        return _document(parts.front, parts, file, value), []
+        return _document(parts.front, parts, file), []
     except InvalidSkill as error:
         if error.finding.code != "CH0224":
             raise
@@ -183,7 +175,7 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
         if not places:
             raise
         try:
-            document = _document(quoted, parts, file, plain_mapping(f"{quoted}\n"))
+            document = _document(quoted, parts, file)
         except InvalidSkill:
             raise error from None
     message = "a value with a colon, or a sign of YAML's own, must be quoted; it was read as text"
@@ -195,8 +187,8 @@ def _parse(parts: _Parts, file: str) -> tuple[Document, list[Finding]]:
     ]
 
 
-def _document(front: str, parts: _Parts, file: str, value: Any = None) -> Document:
-    return Document(front, file, first_line=parts.first_line, what=_WHAT, value=value)
+def _document(front: str, parts: _Parts, file: str) -> Document:
+    return Document(front, file, first_line=parts.first_line, what=_WHAT)
 
 
 def _quoted(front: str) -> tuple[str, list[tuple[int, int]]]:
