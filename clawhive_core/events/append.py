@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from clawhive_core.events.rows import Row
+from clawhive_core.protocols.ledger import Expectation
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
@@ -23,6 +24,7 @@ class Append:
         "_done",
         "_future",
         "error",
+        "expects",
         "is_posted",
         "is_pressing",
         "loop",
@@ -34,10 +36,17 @@ class Append:
     )
 
     def __init__(
-        self, rows: Sequence[Row] = (), *, sync: bool = False, within: Within | None = None
+        self,
+        rows: Sequence[Row] = (),
+        *,
+        sync: bool = False,
+        expects: Sequence[Expectation] = (),
+        within: Within | None = None,
     ) -> None:
         self.rows = rows
         self.sync = sync
+        self.expects = expects
+        """What is checked in its transaction, before anything of it is written."""
         self.within = within
         self.size = 0
         """About the bytes that it adds to the file."""
@@ -68,7 +77,7 @@ class Append:
     @property
     def is_flush(self) -> bool:
         """Whether it writes nothing and only waits for what was queued before it."""
-        return not self.rows and self.within is None
+        return not self.rows and self.within is None and not self.expects
 
     def release(self) -> None:
         """Wake a blocking caller."""

@@ -15,12 +15,14 @@ from typing import Any, cast
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, Within
 from clawhive_core.events.chain import COLUMNS, genesis, selecting
+from clawhive_core.events.expectations import Founding
 from clawhive_core.events.reader import Readers
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
 from clawhive_core.events.schema import SCHEMA
 from clawhive_core.events.writer import Apply, Listener, Projections, Writer
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
 from clawhive_core.storage.database import has_room_to_move, open_database
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
@@ -77,6 +79,7 @@ class EventLog:
         projections: Projections | None = None,
         *,
         redactor: Redactor | None = None,
+        foundings: Mapping[str, Founding] | None = None,
     ) -> EventLog:
         """Open the log of a project, making or migrating it where needed.
 
@@ -85,6 +88,7 @@ class EventLog:
             schemas: The tables of the rooms whose projections are applied; the log adds its own.
             projections: Kind of event to what is applied for it in the appending transaction.
             redactor: Where secrets are registered that must not be written.
+            foundings: By table, what compares it with the log, for appends that expect it.
 
         Raises:
             DatabaseTooNew: The file was written by a newer version of ClawHive.
@@ -95,7 +99,7 @@ class EventLog:
         try:
             readers = Readers(partial(open_database, path, read_only=True))
             start = genesis(database_id(connection))
-            writer = Writer(connection, path, start, projections or {})
+            writer = Writer(connection, path, start, projections or {}, foundings or {})
         except BaseException:
             connection.close()
             raise
@@ -112,7 +116,11 @@ class EventLog:
         return self._writer.listener_errors
 
     async def append(
-        self, *events: Event, sync: bool = False, within: Within | None = None
+        self,
+        *events: Event,
+        sync: bool = False,
+        expects: Sequence[Expectation] = (),
+        within: Within | None = None,
     ) -> list[int]:
         """Commit events in order and return their sequence numbers.
 
@@ -122,13 +130,17 @@ class EventLog:
         Args:
             events: What to append; none is allowed where `within` does the work.
             sync: Wait until the disk has them.
+            expects: What must hold; it is checked first, in the same transaction.
             within: Runs first, in the same transaction, on the writing connection. If it raises,
                 nothing of this append is kept and the caller gets that exception.
 
         Raises:
+            Unmet: Something expected does not hold; nothing of this append was kept.
             LogWriteFailed: Nothing of this append was kept.
         """
-        return await self._ended(Append(self._rows(events), sync=sync, within=within))
+        return await self._ended(
+            Append(self._rows(events), sync=sync, expects=expects, within=within)
+        )
 
     async def _ended(self, item: Append) -> list[int]:
         import asyncio
@@ -151,39 +163,48 @@ class EventLog:
             held.discard(item)
 
     def append_now(
-        self, *events: Event, sync: bool = False, within: Within | None = None
+        self,
+        *events: Event,
+        sync: bool = False,
+        expects: Sequence[Expectation] = (),
+        within: Within | None = None,
     ) -> list[int]:
         """Do what `append` does, blocking the calling thread.
 
         Raises:
+            Unmet: Something expected does not hold; nothing of this append was kept.
             LogWriteFailed: Nothing of this append was kept.
         """
-        item = Append(self._rows(events), sync=sync, within=within)
+        item = Append(self._rows(events), sync=sync, expects=expects, within=within)
         ended = item.waits_blocking()
         self._writer.submit(item)
         ended.acquire()
         return item.result()
 
-    def post(self, *events: Event, pressing: bool = False) -> None:
+    def post(
+        self, *events: Event, pressing: bool = False, expects: Sequence[RunOwnedBy] = ()
+    ) -> None:
         """Queue events behind what is queued; they are committed with the next batch.
 
         Pressing ones are not queued behind: the next `post_or_wait` waits until they are committed.
         When such a batch fails the log refuses everything from then on, because a fact is missing.
+        Where the run has another owner by then, they are dropped; whatever follows with the same
+        fence is refused too.
 
         Raises:
             LogWriteFailed: An event cannot be written as JSON, or the log refuses.
         """
-        item = Append(self._rows(events))
+        item = Append(self._rows(events), expects=expects)
         item.is_pressing = pressing
         self._writer.post(item)
 
-    async def post_or_wait(self, *events: Event) -> None:
+    async def post_or_wait(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
         """Do what `post` does; wait for the commit where much is queued, or something pressing.
 
         Raises:
             LogWriteFailed: As for `post`, or as for `append`.
         """
-        item = Append(self._rows(events))
+        item = Append(self._rows(events), expects=expects)
         if self._writer.is_full(item):
             await self._ended(item)
         else:

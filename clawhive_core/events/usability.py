@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clawhive_core.errors import LogWriteFailed, StorageError
 from clawhive_core.events.append import Append
+from clawhive_core.protocols.ledger import Unmet
 from clawhive_core.storage.faults import storage_error
 
 
@@ -72,9 +73,14 @@ class Usability:
         return None if self._lost_is_known else self.loss()
 
     def note_lost(self, batch: Iterable[Append]) -> None:
-        """From a lost event that nobody waits for on, the log says so to everyone."""
+        """From a lost event that nobody waits for on, the log says so to everyone.
+
+        One whose run has another owner by now is no fact of that run: its executor hears of it.
+        """
         for item in batch:
-            if item.error is not None and item.is_posted and self._lost is None:
+            if item.error is None or not item.is_posted or isinstance(item.error, Unmet):
+                continue
+            if self._lost is None:
                 self._lost = self.failure(item.error)
 
     def unusable(self, what: str, fix: str) -> LogWriteFailed:

@@ -11,8 +11,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, wake
 from clawhive_core.events.backlog import BACKLOG, FEW, MUCH, Backlog
+from clawhive_core.events.expectations import Founding, require
 from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.events.usability import Usability
@@ -46,7 +48,12 @@ class Writer:
     """Commits what is queued, a whole queue at a time."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, genesis: str, projections: Projections
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        genesis: str,
+        projections: Projections,
+        foundings: Mapping[str, Founding],
     ) -> None:
         self.listener_errors = 0
         self._connection = connection
@@ -54,6 +61,7 @@ class Writer:
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
         self._projections = projections
+        self._foundings = foundings
         self._queue = Backlog()
         self.is_full = self._queue.is_full
         self._bell: SimpleQueue[str] = SimpleQueue()
@@ -314,6 +322,8 @@ class Writer:
             self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
         for item in batch:
+            if item.expects and not self._is_met(item, transaction):
+                continue
             if item.within is None and not self._has_projections(item):
                 transaction.add(item)
             else:
@@ -335,6 +345,19 @@ class Writer:
     def _use_sync(self, *, wanted: bool) -> None:
         self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
         self._synced = wanted
+
+    def _is_met(self, item: Append, transaction: Transaction) -> bool:
+        """Whether what an append expects holds; else it alone fails, and nothing was written."""
+        try:
+            transaction.write()
+            require(self._connection, item.expects, self._foundings)
+        except ClawHiveError as error:
+            item.error = error
+        except sqlite3.Error as error:
+            if not self._connection.in_transaction:
+                raise
+            item.error = self._usability.failure(error)
+        return item.error is None
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""

@@ -1,0 +1,144 @@
+"""What an append expects, read from the rooms' tables in its own transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clawhive_core.errors import StorageError
+from clawhive_core.protocols.ledger import (
+    ApprovalIs,
+    Expectation,
+    Founded,
+    GrantIs,
+    GrantsUsable,
+    InvocationHas,
+    QuotaLeft,
+    SubscriptionIs,
+    Unmet,
+)
+
+Founding = Callable[[sqlite3.Connection, Sequence[str]], None]
+"""Compares what a table says of ids with the log's events; raises `forged_rights`."""
+
+_LINE = """
+    WITH RECURSIVE line(id) AS (
+      SELECT value FROM json_each(?)
+      UNION SELECT parent_grant FROM grants JOIN line ON grant_id = line.id
+      WHERE parent_grant IS NOT NULL
+    )
+"""
+_QUOTA = "SELECT since, used FROM quotas WHERE user_id = ? AND tool = ? AND seconds = ?"
+_SUBSCRIPTION = "SELECT 1 FROM subscriptions WHERE user_id = ? AND skill_id = ?"
+
+
+def goes_on(last: int, since: int, seconds: int) -> bool:
+    """Whether a claim of a quota counts in the window of the last one.
+
+    Of two processes the one that writes later may have looked at the clock before: a claim of the
+    window before counts in the later one. Anything further ahead was a wrong clock's.
+    """
+    return since <= last <= since + seconds
+
+
+def require(
+    connection: sqlite3.Connection,
+    expects: Sequence[Expectation],
+    foundings: Mapping[str, Founding],
+) -> None:
+    """Return where everything expected holds.
+
+    Args:
+        connection: The writing one, within the append's transaction.
+        expects: What is expected.
+        foundings: By table, what compares it with the log.
+
+    Raises:
+        Unmet: The first that does not hold.
+        StorageError: `forged_rights`.
+    """
+    for each in expects:
+        if isinstance(each, Founded):
+            _require_founded(connection, each, foundings)
+        else:
+            _CHECKS[type(each)](connection, each)
+
+
+def _require_founded(
+    connection: sqlite3.Connection, expected: Founded, foundings: Mapping[str, Founding]
+) -> None:
+    if (founding := foundings.get(expected.table)) is None:
+        raise StorageError(
+            f"Nothing here compares the table `{expected.table}` with the log.",
+            fix="Open the log with the tables of every room.",
+        )
+    founding(connection, expected.ids)
+
+
+def _grants_usable(connection: sqlite3.Connection, expected: GrantsUsable) -> None:
+    gone = [each for each in expected.grant_ids if not _has_use(connection, each)]
+    if gone:
+        raise Unmet(expected, gone)
+
+
+def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
+    sql = (
+        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
+    )
+    rows = connection.execute(sql, (json.dumps([grant_id]),)).fetchall()
+    is_there = any(row[0] == grant_id for row in rows)
+    return is_there and all(row[1] != 0 and row[2] is None for row in rows)
+
+
+def _grant_is(connection: sqlite3.Connection, expected: GrantIs) -> None:
+    found = connection.execute(
+        "SELECT 1 FROM grants WHERE grant_id = ? AND ended_at IS NULL AND uses_left IS ?",
+        (expected.grant_id, expected.uses_left),
+    ).fetchone()
+    if found is None:
+        raise Unmet(expected)
+
+
+def _quota_left(connection: sqlite3.Connection, expected: QuotaLeft) -> None:
+    key = (expected.user_id, expected.tool, expected.seconds)
+    for since, used in connection.execute(_QUOTA, key).fetchall():
+        if used >= expected.limit and goes_on(since, expected.since, expected.seconds):
+            raise Unmet(expected, since)
+
+
+def _approval_is(connection: sqlite3.Connection, expected: ApprovalIs) -> None:
+    row = connection.execute(
+        "SELECT state, expires_at FROM approvals WHERE approval_id = ?", (expected.approval_id,)
+    ).fetchone()
+    if row is None or row[0] not in expected.states:
+        raise Unmet(expected, None if row is None else row[0])
+    if expected.at is not None and row[1] < expected.at:
+        raise Unmet(expected, "expired")
+
+
+def _invocation_has(connection: sqlite3.Connection, expected: InvocationHas) -> None:
+    kinds = connection.execute(
+        "SELECT kind FROM events WHERE run_id = ? AND invocation_id = ?",
+        (expected.run_id, expected.invocation_id),
+    )
+    found = {kind for (kind,) in kinds}
+    if found.isdisjoint(expected.any_of) or not found.isdisjoint(expected.none_of):
+        raise Unmet(expected, sorted(found))
+
+
+def _subscription_is(connection: sqlite3.Connection, expected: SubscriptionIs) -> None:
+    row = connection.execute(_SUBSCRIPTION, (expected.user_id, expected.skill_id)).fetchone()
+    if (row is not None) != expected.there:
+        raise Unmet(expected, row is not None)
+
+
+_CHECKS: Mapping[type, Callable[[sqlite3.Connection, Any], None]] = {
+    GrantsUsable: _grants_usable,
+    GrantIs: _grant_is,
+    QuotaLeft: _quota_left,
+    ApprovalIs: _approval_is,
+    InvocationHas: _invocation_has,
+    SubscriptionIs: _subscription_is,
+}

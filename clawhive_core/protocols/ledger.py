@@ -1,0 +1,206 @@
+"""The storage port: an append-only log, what an append may expect of it, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from clawhive_core.errors import RunError
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunOwnedBy:
+    """A run is still that of who took it under a fence: nobody took or interrupted it since.
+
+    A fence only rises, so what one append is refused for, each later one with it is too.
+    """
+
+    run_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantsUsable:
+    """Each of these grants is there and, with all that it derives from, stands and has a use left.
+
+    `Unmet.found` is the sequence of those that are not.
+    """
+
+    grant_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrantIs:
+    """A grant stands and has exactly these uses left; None where its uses are not counted."""
+
+    grant_id: str
+    uses_left: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLeft:
+    """A user may still call a tool in a window of time.
+
+    `Unmet.found` is the start of the window that is full, in Unix seconds.
+    """
+
+    user_id: str
+    tool: str
+    limit: int
+    seconds: int
+    """The length of the window."""
+    since: int
+    """When it began, in Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalIs:
+    """An approval has one of these states; `Unmet.found` is the one that it has."""
+
+    approval_id: str
+    states: frozenset[str]
+    at: str | None = None
+    """A moment as rows hold it: then it has not expired; else `Unmet.found` is `expired`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """What the table of a room says of these ids is what the log's events say.
+
+    One that is not met is the ledger's own error, `forged_rights`: somebody changed the table.
+    """
+
+    table: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationHas:
+    """An invocation has an event of one of some kinds, and none of others."""
+
+    run_id: str
+    invocation_id: str
+    any_of: frozenset[str]
+    none_of: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionIs:
+    """A user has subscribed to a skill, or has not."""
+
+    user_id: str
+    skill_id: str
+    there: bool
+
+
+Expectation = (
+    RunOwnedBy
+    | GrantsUsable
+    | GrantIs
+    | QuotaLeft
+    | ApprovalIs
+    | Founded
+    | InvocationHas
+    | SubscriptionIs
+)
+"""What an append may expect: a closed set, each a pure read in the append's own transaction."""
+
+
+class Unmet(RunError):
+    """What an append expected does not hold: nothing of it was kept.
+
+    It carries facts only; the room that appended says in words what they mean.
+
+    Args:
+        expectation: The first one that does not hold.
+        found: What was found instead.
+    """
+
+    def __init__(self, expectation: Expectation, found: Any = None) -> None:
+        super().__init__(f"the log does not hold what was expected: {expectation}")
+        self.expectation = expectation
+        self.found = found
+
+
+class Ledger(Protocol):
+    """Appends events to one hash-chained log, and answers typed queries of what they made.
+
+    An adapter says nothing of connections, files or threads. What a call's way reads stays
+    synchronous: a decision is made between two awaits, and a change of threads costs more than the
+    indexed read.
+    """
+
+    async def append(
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
+    ) -> list[int]:
+        """Commit events in order, where all that is expected holds, and return their numbers.
+
+        Args:
+            events: What to append; none waits for all that was posted before.
+            sync: Wait until the disk has them.
+            expects: Checked first, in the same transaction, with nobody writing in between.
+
+        Raises:
+            Unmet: Something expected does not hold; nothing of this append was kept.
+            LogWriteFailed: Nothing of this append was kept.
+        """
+        ...
+
+    def post(
+        self, *events: Event, pressing: bool = False, expects: Sequence[RunOwnedBy] = ()
+    ) -> None:
+        """Queue events behind what is queued; they are committed with the next batch.
+
+        Where the run has another owner by then they are dropped, and so is all that follows them
+        with the same fence: the next append that is waited for says so.
+
+        Raises:
+            LogWriteFailed: An event cannot be written as JSON, or the log refuses.
+        """
+        ...
+
+    async def post_or_wait(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
+        """Do what `post` does; wait for the commit where much is queued, or something pressing.
+
+        Raises:
+            LogWriteFailed: As for `post`, or as for `append`.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything posted is committed and the listeners have heard of it.
+
+        Raises:
+            LogWriteFailed: Posted events were lost.
+        """
+        ...
+
+    def events(
+        self,
+        *,
+        run_id: str | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Iterator[StoredEvent]:
+        """Yield events in order, those with a sequence number above `since`."""
+        ...
+
+    def load(self, ref: Any) -> Any:
+        """Return the value behind a body's blob reference; other values are returned as they are.
+
+        Raises:
+            ClawHiveError: The value was pruned (`pruned`), is missing or damaged
+                (`damaged_body`).
+        """
+        ...
+
+    def close(self) -> None:
+        """Commit everything posted and close the log; closing twice does nothing.
+
+        Raises:
+            LogWriteFailed: Posted events were lost.
+        """
+        ...
