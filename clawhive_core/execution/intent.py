@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.events.kinds import (
     GRANT_RETURNED,
@@ -12,13 +9,21 @@ from clawhive_core.events.kinds import (
     QUOTA_RESERVED,
     QUOTA_RETURNED,
 )
-from clawhive_core.events.log import EventLog, Within
+from clawhive_core.events.log import EventLog
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import rate_limited, unapproved
 from clawhive_core.model.events import Event
-from clawhive_core.policy.approvals import consume
-from clawhive_core.policy.ledger import line_of, returned, spend, used
+from clawhive_core.policy.approvals import usable, withdrawn
+from clawhive_core.policy.ledger import line_of, returned, used
+from clawhive_core.policy.ledger import used_up as grants_used_up
 from clawhive_core.policy.quotas import USED_UP
+from clawhive_core.protocols.ledger import (
+    Expectation,
+    GrantsUsable,
+    InvocationHas,
+    QuotaLeft,
+    Unmet,
+)
 
 _USED_UP = "grant_used_up"
 _COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))
@@ -44,18 +49,30 @@ async def append_intent(pending: PendingCall, log: EventLog) -> None:
 
 
 async def _append_with_uses(pending: PendingCall, log: EventLog) -> None:
-    events, checks = [pending.started()], list[Within]()
+    events, expects = [pending.started()], list[Expectation]()
     if pending.counted:
         events.insert(0, used(line_of(log, pending.counted), **pending.ids))
-        checks.append(spend(pending.counted))
+        expects.append(GrantsUsable(tuple(pending.counted)))
     if pending.quota is not None:
         events.insert(0, pending.quota.reserved(**pending.ids))
-        checks.append(pending.quota.reserve())
+        expects.append(pending.quota.left)
     if pending.is_newly_approved:
         approval_id = str(pending.approval_id)
         events.insert(0, pending.consumed(approval_id))
-        checks.append(consume(approval_id))
-    await log.append(*events, sync=pending.leaves_the_run, within=_all(checks))
+        expects.extend(usable(approval_id))
+    try:
+        await log.append(*events, sync=pending.leaves_the_run, expects=expects)
+    except Unmet as error:
+        raise _worded(pending, error) from None
+
+
+def _worded(pending: PendingCall, error: Unmet) -> RunError:
+    """Return what an intent says where the uses that it makes are gone."""
+    if isinstance(error.expectation, GrantsUsable):
+        return grants_used_up(error.found)
+    if isinstance(error.expectation, QuotaLeft) and pending.quota is not None:
+        return pending.quota.used_up(error.found)
+    return withdrawn(str(pending.approval_id))
 
 
 def give_back(pending: PendingCall, log: EventLog) -> None:
@@ -69,7 +86,7 @@ def give_back(pending: PendingCall, log: EventLog) -> None:
         return
     try:
         scope = pending.scope
-        log.append_now(*events, within=_only_if_used(scope.run.run_id, scope.invocation_id))
+        log.append_now(*events, expects=(_counted(scope.run.run_id, str(scope.invocation_id)),))
     except ClawHiveError:
         return  # its intent was not written, or nothing can be: the uses stand as they are
 
@@ -95,22 +112,6 @@ def used_up(error: RunError) -> set[str]:
     return set(error.data["grant_ids"])
 
 
-def _all(checks: Sequence[Within]) -> Within:
-    def check(connection: sqlite3.Connection) -> None:
-        for each in checks:
-            each(connection)
-
-    return check
-
-
-def _only_if_used(run_id: str, invocation_id: str) -> Within:
-    def check(connection: sqlite3.Connection) -> None:
-        kinds = connection.execute(
-            "SELECT kind FROM events WHERE run_id = ? AND invocation_id = ?",
-            (run_id, invocation_id),
-        )
-        found = {kind for (kind,) in kinds}
-        if found.isdisjoint(_COUNTS) or not found.isdisjoint(_RETURNS):
-            raise RunError("no use was counted", place=invocation_id)
-
-    return check
+def _counted(run_id: str, invocation_id: str) -> InvocationHas:
+    """Return what giving back expects: that its use was counted, and not given back before."""
+    return InvocationHas(run_id, invocation_id, _COUNTS, _RETURNS)

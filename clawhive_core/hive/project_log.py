@@ -11,7 +11,8 @@ import anyio
 
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError, StorageError
-from clawhive_core.events.founded import require_founded
+from clawhive_core.events.expectations import Founding
+from clawhive_core.events.founded import require_founded, require_founded_in
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rebuild import Difference, compare, rebuild
@@ -33,12 +34,17 @@ _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
 _TABLES = ("runs", "grants", "approvals", store.TABLE, quotas.TABLE, subscriptions.TABLE)
 """What the projections write, and nothing else does."""
+FOUNDINGS: Mapping[str, Founding] = {
+    "approvals": lambda connection, _: require_founded_in(connection, approval_rows.STANDING)
+}
+"""What compares a room's table with the log before it gives a right in an append."""
 
 
 def open_log(config: Config) -> EventLog:
     """Open a project's log with the tables of every room, to look at it."""
     path = config.root / ".clawhive" / "hive.db"
-    return EventLog.open(path, SCHEMAS, _merged(), redactor=Redactor(by_form=True))
+    redactor = Redactor(by_form=True)
+    return EventLog.open(path, SCHEMAS, _merged(), redactor=redactor, foundings=FOUNDINGS)
 
 
 def open_founded(config: Config) -> EventLog:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import LogWriteFailed, RunError, UnknownId, UsageError
-from clawhive_core.events.founded import require_founded, require_founded_in
+from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
@@ -25,12 +25,14 @@ from clawhive_core.policy.grants import is_live
 from clawhive_core.policy.ledger import STANDING as GRANTS
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent
+from clawhive_core.protocols.ledger import ApprovalIs, Expectation, Founded
 
 if TYPE_CHECKING:
     from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
 
 
 EXPIRY = timedelta(hours=24)
+_APPROVED = frozenset({"approved"})
 
 
 def now() -> str:
@@ -334,27 +336,18 @@ def _only_if(approval_id: str, state: ApprovalState) -> Within:
     return check
 
 
-def consume(approval_id: str) -> Within:
-    """Return the part of an intent's transaction that uses an approval exactly once.
+def usable(approval_id: str) -> tuple[Expectation, ...]:
+    """Return what an intent expects that uses an approval, exactly once."""
+    return Founded(STANDING.table, (approval_id,)), ApprovalIs(approval_id, _APPROVED)
 
-    Raises:
-        RunError: (when it runs) `already_resolved`: it is not approved any more.
-        StorageError: (when it runs) `forged_rights`: no event of the log approved it.
-    """
 
-    def take(connection: sqlite3.Connection) -> None:
-        require_founded_in(connection, STANDING)
-        row = connection.execute(
-            "SELECT state FROM approvals WHERE approval_id = ?", (approval_id,)
-        ).fetchone()
-        if row is None or row[0] != "approved":
-            raise RunError(
-                "the approval was used or withdrawn meanwhile",
-                code="already_resolved",
-                place=approval_id,
-            )
-
-    return take
+def withdrawn(approval_id: str) -> RunError:
+    """Return the error of an intent whose approval is not approved any more."""
+    return RunError(
+        "the approval was used or withdrawn meanwhile",
+        code="already_resolved",
+        place=approval_id,
+    )
 
 
 def _approval(row: sqlite3.Row) -> Approval:

@@ -9,7 +9,7 @@ from typing import Any
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.founded import Standing
-from clawhive_core.events.log import EventLog, Projections, Within
+from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.storage.schema import RoomSchema
@@ -110,35 +110,14 @@ def returned(grant_ids: Sequence[str], **columns: Any) -> Event:
     return Event("grant.returned", {"grant_ids": list(grant_ids)}, **columns)
 
 
-def spend(grant_ids: Sequence[str]) -> Within:
-    """Return the part of an intent's transaction that makes sure that grants have a use left.
-
-    The grants that they derive from count with them.
-
-    Raises:
-        RunError: (when it runs) `grant_used_up`: one has none, or was revoked; `data` names them.
-    """
-
-    def check(connection: sqlite3.Connection) -> None:
-        gone = [each for each in grant_ids if not _has_use(connection, each)]
-        if gone:
-            raise RunError(
-                "every use of the right was made, or it was revoked",
-                code="grant_used_up",
-                fix="clawhive grants issue CAP --uses N",
-                data={"grant_ids": gone},
-            )
-
-    return check
-
-
-def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
-    sql = (
-        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
+def used_up(grant_ids: Sequence[str]) -> RunError:
+    """Return the error `grant_used_up` of grants without a use left; `data` names them."""
+    return RunError(
+        "every use of the right was made, or it was revoked",
+        code="grant_used_up",
+        fix="clawhive grants issue CAP --uses N",
+        data={"grant_ids": list(grant_ids)},
     )
-    rows = connection.execute(sql, (json.dumps([grant_id]),)).fetchall()
-    is_there = any(row[0] == grant_id for row in rows)
-    return is_there and all(row[1] != 0 and row[2] is None for row in rows)
 
 
 def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:

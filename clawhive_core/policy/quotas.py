@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import RunError
+from clawhive_core.events.expectations import goes_on
 from clawhive_core.events.kinds import QUOTA_RESERVED, QUOTA_RETURNED
-from clawhive_core.events.log import EventLog, Projections, Within
+from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import QuotaLeft
 from clawhive_core.storage.schema import RoomSchema
 
 TABLE = "quotas"
@@ -64,34 +66,30 @@ class Quota:
         """Return the event that gives it back, as the call never started."""
         return Event(QUOTA_RETURNED, self._body(), **ids)
 
-    def reserve(self) -> Within:
-        """Return the part of an intent's transaction that makes sure that a call is left.
-
-        Raises:
-            RunError: (when it runs) `rate_limited`; `data` has `retry_after`, in seconds.
-        """
-
-        def check(connection: sqlite3.Connection) -> None:
-            row = connection.execute(_FIND, self._key).fetchone()
-            if row is not None:
-                self._require_left(int(row[0]), int(row[1]))
-
-        return check
+    @property
+    def left(self) -> QuotaLeft:
+        """What its intent expects: that a call is left."""
+        return QuotaLeft(self.user_id, self.tool, self.limit, self.seconds, self.since)
 
     def require_left(self, log: EventLog) -> None:
         """Raise where no call is left now; nothing is counted.
 
         Raises:
-            RunError: As for `reserve`.
+            RunError: As `used_up`.
         """
         for row in log.read(_FIND, self._key):
-            self._require_left(int(row["since"]), int(row["used"]))
+            since, used = int(row["since"]), int(row["used"])
+            if used >= self.limit and goes_on(since, self.since, self.seconds):
+                raise self.used_up(since)
 
-    def _require_left(self, since: int, used: int) -> None:
-        if used < self.limit or not _goes_on(since, self.since, self.seconds):
-            return
+    def used_up(self, since: int) -> RunError:
+        """Return the error `rate_limited`; `data` has `retry_after`, in seconds.
+
+        Args:
+            since: When the window that is full began.
+        """
         seconds = max(1, math.ceil(since + self.seconds - self.now))
-        raise RunError(
+        return RunError(
             f"all {self.limit} calls of `{self.tool}` in this time were made",
             place=self.tool,
             fix=f"wait {seconds} seconds",
@@ -113,20 +111,11 @@ class Quota:
         }
 
 
-def _goes_on(last: int, since: int, seconds: int) -> bool:
-    """Whether a claim counts in the window of the last one.
-
-    Of two processes the one that writes later may have looked at the clock before: a claim of the
-    window before counts in the later one. Anything further ahead was a wrong clock's.
-    """
-    return since <= last <= since + seconds
-
-
 def _on_reserved(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     body = stored.event.body
     row = connection.execute(_FIND, _key(body)).fetchone()
     since, used = int(body["since"]), 0
-    if row is not None and _goes_on(int(row[0]), since, int(body["seconds"])):
+    if row is not None and goes_on(int(row[0]), since, int(body["seconds"])):
         since, used = int(row[0]), int(row[1])
     connection.execute(
         "INSERT INTO quotas(user_id, tool, seconds, since, used) VALUES(?, ?, ?, ?, ?)"

@@ -30,10 +30,10 @@ anyio.run(work)
 CONSUMER = """
 import sys
 from clawhive_core.config.load import open_config
-from clawhive_core.errors import RunError
 from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event
-from clawhive_core.policy.approvals import consume
+from clawhive_core.policy.approvals import usable, withdrawn
+from clawhive_core.protocols.ledger import Unmet
 
 log = open_log(open_config(None, {}, {}))
 print("ready", flush=True)
@@ -42,10 +42,10 @@ for approval_id in sys.argv[1:]:
     used = Event("approval.resolved", {"approval_id": approval_id, "by": "x", "reason": None},
                  status="consumed")
     try:
-        log.append_now(used, within=consume(approval_id))
+        log.append_now(used, expects=usable(approval_id))
         print("won")
-    except RunError as error:
-        print(error.code)
+    except Unmet:
+        print(withdrawn(approval_id).code)
 log.close()
 """
 

@@ -7,11 +7,13 @@ import pytest
 
 from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
+from clawhive_core.hive.project_log import FOUNDINGS
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.answers import Edited
-from clawhive_core.policy.approvals import ApprovalBook, consume, expiry
+from clawhive_core.policy.approvals import ApprovalBook, expiry, usable, withdrawn
 from clawhive_core.policy.persistent import DEFAULT_LIFE
+from clawhive_core.protocols.ledger import Unmet
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {
@@ -31,7 +33,8 @@ def book(tmp_path):
         kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
         for kind in kinds
     }
-    log = EventLog.open(tmp_path / "hive.db", [room.SCHEMA for room in rooms], merged)
+    schemas = [room.SCHEMA for room in rooms]
+    log = EventLog.open(tmp_path / "hive.db", schemas, merged, foundings=FOUNDINGS)
     yield ApprovalBook(log, tmp_path / "user", {"workspace": "/w"})
     log.close()
 
@@ -58,7 +61,10 @@ def use(book, approval_id="appr_a1"):
     """Do what an execution's intent does."""
     body = {"approval_id": approval_id, "by": "clawhive", "reason": None}
     event = Event("approval.resolved", body, status="consumed", run_id="run_1", **IDS)
-    book.log.append_now(event, within=consume(approval_id))
+    try:
+        book.log.append_now(event, expects=usable(approval_id))
+    except Unmet:
+        raise withdrawn(approval_id) from None
 
 
 def rows(book, columns, table="approvals"):

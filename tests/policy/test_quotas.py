@@ -12,23 +12,24 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.rebuild import compare, rebuild
 from clawhive_core.policy import quotas
 from clawhive_core.policy.quotas import Quota
+from clawhive_core.protocols.ledger import Unmet
 
 CALLER = """
 import sys
 from pathlib import Path
-from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.policy import quotas
+from clawhive_core.protocols.ledger import Unmet
 
 log = EventLog.open(Path(sys.argv[1]), [quotas.SCHEMA], quotas.PROJECTIONS)
 sys.stdin.readline()
 made, quota = 0, quotas.Quota("u", "zodiac.chart", 100, 86_400, 5.0)
 try:
     while True:
-        log.append_now(quota.reserved(), within=quota.reserve())
+        log.append_now(quota.reserved(), expects=[quota.left])
         made += 1
-except RunError as error:
-    assert error.code == "rate_limited", error
+except Unmet as error:
+    assert quota.used_up(error.found).code == "rate_limited", error
 log.close()
 print(made)
 """
@@ -50,7 +51,10 @@ def quota(now, user="u", tool="zodiac.chart", limit=2, seconds=60):
 
 
 def use(log, claim):
-    log.append_now(claim.reserved(), within=claim.reserve())
+    try:
+        log.append_now(claim.reserved(), expects=[claim.left])
+    except Unmet as error:
+        raise claim.used_up(error.found) from None
 
 
 def rows(log):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import anyio
 import pytest
 
-from clawhive_core.errors import RunError, StorageError
+from clawhive_core.errors import StorageError
 from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.scope import CallScope, RunScope
@@ -16,8 +16,9 @@ from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, Wish
-from clawhive_core.policy.ledger import issued, line_of, returned, spend, used
+from clawhive_core.policy.ledger import issued, line_of, returned, used
 from clawhive_core.policy.rules import Rules
+from clawhive_core.protocols.ledger import GrantsUsable, Unmet
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo, grant
@@ -25,19 +26,20 @@ from tests.harness import Provider, echo, grant
 SPENDER = """
 import sys
 from pathlib import Path
-from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.policy import ledger
+from clawhive_core.protocols.ledger import GrantsUsable, Unmet
 
 log = EventLog.open(Path(sys.argv[1]), [ledger.SCHEMA], ledger.PROJECTIONS)
 sys.stdin.readline()
-made, mine = 0, ["child" + sys.argv[2]]
+made, mine = 0, ("child" + sys.argv[2],)
 try:
     while True:
-        log.append_now(ledger.used(ledger.line_of(log, mine)), within=ledger.spend(mine))
+        line = ledger.line_of(log, mine)
+        log.append_now(ledger.used(line), expects=[GrantsUsable(mine)])
         made += 1
-except RunError as error:
-    assert error.code == "grant_used_up", error
+except Unmet as error:
+    assert error.found == list(mine), error
 log.close()
 print(made)
 """
@@ -59,7 +61,7 @@ def left(log):
 
 
 def use(log, *grant_ids):
-    log.append_now(used(line_of(log, grant_ids)), within=spend(grant_ids))
+    log.append_now(used(line_of(log, grant_ids)), expects=[GrantsUsable(grant_ids)])
 
 
 def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
@@ -77,10 +79,10 @@ def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
     use(log, "two", "free")
     assert left(log) == {"session": 1, "one": 2, "two": 2, "free": None}
     use(log, "one")
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(Unmet) as caught:
         use(log, "two")
-    assert caught.value.code == "grant_used_up"
-    assert caught.value.data["grant_ids"] == ["two"]
+    assert caught.value.found == ["two"]
+    assert ledger.used_up(caught.value.found).code == "grant_used_up"
     assert left(log)["two"] == 2
     require_founded(log, ledger.STANDING)
 
@@ -110,9 +112,9 @@ def test_a_use_given_back_never_makes_more_than_were_given(log):
 def test_a_revoked_grant_has_no_use_left(log):
     log.append_now(issued([grant("fs.read:/a", grant_id="g", uses=2)]))
     log.append_now(Event("grant.revoked", {"grant_id": "g", "reason": None}))
-    with pytest.raises(RunError):
+    with pytest.raises(Unmet):
         use(log, "g")
-    with pytest.raises(RunError):
+    with pytest.raises(Unmet):
         use(log, "nobody")
 
 
@@ -231,7 +233,7 @@ async def test_only_an_intent_that_was_written_gives_its_uses_back(log):
     pending = PendingCall(ToolCall("c", "demo.keep", {}), scope, decision=decision)
     give_back(pending, log)
     assert left(log) == {"g": 1}
-    log.append_now(used(["g"], **pending.ids), within=spend(["g"]))
+    log.append_now(used(["g"], **pending.ids), expects=[GrantsUsable(("g",))])
     assert left(log) == {"g": 0}
     give_back(pending, log)
     give_back(pending, log)
