@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from clawhive_core.errors import PluginError, RunError
+from clawhive_core.errors import PluginError
 from clawhive_core.events.founded import Standing
 from clawhive_core.events.kinds import SUBSCRIPTION_ADDED, SUBSCRIPTION_REMOVED
-from clawhive_core.events.log import EventLog, Projections, Within
+from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.principal import LOCAL_USER
+from clawhive_core.protocols.ledger import SubscriptionIs, Unmet
 from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.schema import RoomSchema
 
@@ -72,10 +73,10 @@ class SubscriptionBook:
             return False
         body = {"user_id": user_id, "skill_id": skill_id}
         event = Event(kind, body, principal=str(LOCAL_USER))
-        wanted = kind == SUBSCRIPTION_REMOVED
+        before = SubscriptionIs(user_id, skill_id, there=kind == SUBSCRIPTION_REMOVED)
         try:
-            await self._log.append(event, sync=True, within=_only_if(user_id, skill_id, wanted))
-        except _Unchanged:
+            await self._log.append(event, sync=True, expects=(before,))
+        except Unmet:
             return False
         return True
 
@@ -113,18 +114,6 @@ class FailedSubscriptions:
             f"the subscriptions are kept by the plugin `{self._plugin_id}`, which failed to load",
             fix="clawhive plugins",
         )
-
-
-class _Unchanged(RunError):
-    """A subscription is as it should be already."""
-
-
-def _only_if(user_id: str, skill_id: str, there: bool) -> Within:
-    def check(connection: sqlite3.Connection) -> None:
-        if (connection.execute(_ONE, (user_id, skill_id)).fetchone() is not None) != there:
-            raise _Unchanged("it is so already", place=skill_id)
-
-    return check
 
 
 def _on_added(connection: sqlite3.Connection, stored: StoredEvent) -> None:
