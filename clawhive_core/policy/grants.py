@@ -27,8 +27,9 @@ from clawhive_core.policy.persistent import (
     read_persistent,
     swap,
 )
-from clawhive_core.policy.suspension import FindTool, renewed, still_stands, taken_over
+from clawhive_core.policy.suspension import FindTool, changed, renewed, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
+from clawhive_core.protocols.ledger import GrantIs, Unmet
 
 _UNITS: Mapping[str, str] = {
     "s": "seconds",
@@ -180,7 +181,11 @@ class GrantBook:
         else:
             ids = {f"{'task' if new.scope == 'task' else 'conversation'}_id": new.scope_id}
             given = issued([new], principal=str(LOCAL_USER), **ids)
-            self._opened().append_now(ended, given, sync=True, within=still_stands(row))
+            as_read = GrantIs(old.grant_id, row["uses_left"])
+            try:
+                self._opened().append_now(ended, given, sync=True, expects=(as_read,))
+            except Unmet:
+                raise changed(old.grant_id) from None
         return {**new.to_dict(), "uses_left": new.uses, "issued_at": at}
 
     def find(self, text: str, now: datetime) -> tuple[dict[str, Any], CapabilityGrant]:

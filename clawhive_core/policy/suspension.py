@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import RunError, UsageError
-from clawhive_core.events.log import Within
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.ids import new_id
@@ -98,24 +95,11 @@ def renewed(grant: CapabilityGrant, find: FindTool) -> CapabilityGrant:
     return replace(grant, grant_id=new_id("grant"), tool=ToolIdentity.of(tool).text)
 
 
-def still_stands(row: Mapping[str, Any]) -> Within:
-    """Return the part of a renewal's transaction that makes sure that its grant is as it was read.
-
-    Raises:
-        RunError: (when it runs) `already_resolved`: it ended, or one of its uses was made.
-    """
-
-    def check(connection: sqlite3.Connection) -> None:
-        found = connection.execute(
-            "SELECT 1 FROM grants WHERE grant_id = ? AND ended_at IS NULL AND uses_left IS ?",
-            (row["grant_id"], row["uses_left"]),
-        ).fetchone()
-        if found is None:
-            raise RunError(
-                "the grant was used, revoked or given anew meanwhile",
-                code="already_resolved",
-                place=str(row["grant_id"]),
-                fix="clawhive grants list",
-            )
-
-    return check
+def changed(grant_id: str) -> RunError:
+    """Return the error of a renewal whose grant ended, or was used, since it was read."""
+    return RunError(
+        "the grant was used, revoked or given anew meanwhile",
+        code="already_resolved",
+        place=grant_id,
+        fix="clawhive grants list",
+    )
