@@ -9,6 +9,7 @@ from typing import Any
 
 from clawhive_core.errors import StorageError
 from clawhive_core.protocols.ledger import (
+    TOO_LATE,
     ApprovalIs,
     Expectation,
     Founded,
@@ -115,7 +116,7 @@ def _approval_is(connection: sqlite3.Connection, expected: ApprovalIs) -> None:
     if row is None or row[0] not in expected.states:
         raise Unmet(expected, None if row is None else row[0])
     if expected.at is not None and row[1] < expected.at:
-        raise Unmet(expected, "expired")
+        raise Unmet(expected, TOO_LATE)
 
 
 def _invocation_has(connection: sqlite3.Connection, expected: InvocationHas) -> None:

@@ -85,8 +85,9 @@ class Hive:
         self.log, self.plugins = log, plugins
         self.notes: list[str] = []
         """What went wrong without stopping anything, as sentences."""
-        if (problem := read_persistent(config.user_dir).problem) is not None:
-            self.notes.append(problem)
+        persistent = read_persistent(config.user_dir)
+        if persistent.problem is not None:
+            self.notes.append(persistent.problem)
         self.catalog = CatalogStore(Preferences.of(config), self.notes.append)
         self._contributed = contributed = Contributed(plugins)
         self.skill_set = load_skills(config, contributed.skill_sources(), env=env)
@@ -95,6 +96,8 @@ class Hive:
         self.subscriptions = contributed.subscriptions(log)
         """Who may use what skills do not give for free."""
         self.approvals = approval_book(log, config, env)
+        if persistent.pending:
+            self.approvals.finish()
         asked = (partial(patience, config), partial(answers_before, log))
         self.models = Models(contributed.adapters, log, *asked)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))

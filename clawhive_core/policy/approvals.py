@@ -5,15 +5,16 @@ from __future__ import annotations
 import builtins
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from clawhive_core.errors import LogWriteFailed, RunError, UnknownId, UsageError
+from clawhive_core.errors import ClawHiveError, RunError, StorageError, UnknownId, UsageError
 from clawhive_core.events.founded import require_founded
-from clawhive_core.events.log import EventLog, Within
+from clawhive_core.events.log import EventLog
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -24,15 +25,17 @@ from clawhive_core.policy.approval_rows import STANDING
 from clawhive_core.policy.grants import is_live
 from clawhive_core.policy.ledger import STANDING as GRANTS
 from clawhive_core.policy.ledger import issued
-from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent
-from clawhive_core.protocols.ledger import ApprovalIs, Expectation, Founded
+from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent, settle
+from clawhive_core.protocols.ledger import TOO_LATE, ApprovalIs, Expectation, Founded, Unmet
 
 if TYPE_CHECKING:
     from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
 
 
 EXPIRY = timedelta(hours=24)
+_PENDING = frozenset({"pending"})
 _APPROVED = frozenset({"approved"})
+_OPEN = _PENDING | _APPROVED
 
 
 def now() -> str:
@@ -272,12 +275,44 @@ class ApprovalBook:
         before = [] if answer.edited is None else [_edited(answer.edited, event)]
         kept = [each for each in grants if each.scope == "persistent"]
         after = [issued(grants, principal=answer.by, **ids)] if grants and not kept else []
-        check = _only_if(approval.approval_id, state)
+        at = now() if state in {"approved", "denied"} else None
+        allowed = _OPEN if state == "drifted" else _PENDING
+        expected = ApprovalIs(approval.approval_id, allowed, at)
+        with self._keeping(approval.approval_id, kept):
+            try:
+                self.log.append_now(*before, event, *after, expects=(expected,))
+            except Unmet as error:
+                raise _resolved(approval.approval_id, error.found) from None
+
+    @contextmanager
+    def _keeping(self, approval_id: str, grants: Sequence[CapabilityGrant]) -> Generator[None]:
+        """Keep grants for good that count once the answer is written, and none where it is not."""
+        if not grants:
+            yield
+            return
+        at, ids = now(), [each.grant_id for each in grants]
+        keep(self.user_dir, *(PersistentGrant(each, at, approval_id) for each in grants))
         try:
-            self.log.append_now(*before, event, *after, within=_keeping(check, kept, self.user_dir))
-        except LogWriteFailed:
-            drop(self.user_dir, *(each.grant_id for each in kept))
+            yield
+        except ClawHiveError:
+            drop(self.user_dir, *ids)
             raise
+        with suppress(StorageError):  # the answer stands: whoever opens the log next finishes it
+            settle(self.user_dir, approval_id, ids)
+
+    def finish(self) -> None:
+        """Let grants for good count whose answer was written, and drop those whose was not.
+
+        A process that ended in between left them; those of other projects' answers stay.
+        """
+        for approval_id in {each.approval_id for each in read_persistent(self.user_dir).pending}:
+            rows = self.log.read(
+                "SELECT state, grants FROM approvals WHERE approval_id = ?", (approval_id,)
+            )
+            for state, grants in rows:
+                if approval_id is not None and state != "pending":
+                    ids = [each["grant_id"] for each in json.loads(grants)]
+                    settle(self.user_dir, approval_id, ids)
 
 
 def _edited(changed: Edited, resolved: Event) -> Event:
@@ -298,42 +333,21 @@ def _edited(changed: Edited, resolved: Event) -> Event:
     return replace(resolved, kind="approval.edited", body=body, status="edited")
 
 
-def _keeping(check: Within, grants: Sequence[CapabilityGrant], user_dir: Path) -> Within:
-    """Return the check, after which grants for good are kept: in the transaction of the answer."""
-
-    def both(connection: sqlite3.Connection) -> None:
-        check(connection)
-        if grants:
-            at = now()
-            keep(user_dir, *(PersistentGrant(each, at) for each in grants))
-
-    return both
-
-
-def _only_if(approval_id: str, state: ApprovalState) -> Within:
-    """Return the compare of a compare-and-swap: it is still to be answered."""
-    allowed = ("pending", "approved") if state == "drifted" else ("pending",)
-
-    def check(connection: sqlite3.Connection) -> None:
-        row = connection.execute(
-            "SELECT state, expires_at FROM approvals WHERE approval_id = ?", (approval_id,)
-        ).fetchone()
-        if row[0] not in allowed:
-            raise RunError(
-                f"the approval is {row[0]} already",
-                code="already_resolved",
-                place=approval_id,
-                fix=f"clawhive approvals show {approval_id}",
-            )
-        if state in {"approved", "denied"} and row[1] < now():
-            raise RunError(
-                "the approval expired",
-                code="already_resolved",
-                place=approval_id,
-                fix="start the run again",
-            )
-
-    return check
+def _resolved(approval_id: str, found: str) -> RunError:
+    """Return the error of whoever answers an approval that is not to be answered any more."""
+    if found == TOO_LATE:
+        return RunError(
+            "the approval expired",
+            code="already_resolved",
+            place=approval_id,
+            fix="start the run again",
+        )
+    return RunError(
+        f"the approval is {found} already",
+        code="already_resolved",
+        place=approval_id,
+        fix=f"clawhive approvals show {approval_id}",
+    )
 
 
 def usable(approval_id: str) -> tuple[Expectation, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +32,8 @@ class PersistentGrant:
     grant: CapabilityGrant
     issued_at: str
     """RFC 3339, UTC."""
+    approval_id: str | None = None
+    """The answer that it comes with and that is not written yet: until then it gives nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class PersistentGrants:
 
     entries: tuple[PersistentGrant, ...] = ()
     problem: str | None = None
+    pending: tuple[PersistentGrant, ...] = ()
+    """What counts once its approval is answered in the log."""
 
 
 def read_persistent(user_dir: Path) -> PersistentGrants:
@@ -46,7 +51,7 @@ def read_persistent(user_dir: Path) -> PersistentGrants:
     file = _file(user_dir)
     try:
         data = file.read()
-        return PersistentGrants(() if data is None else _parse(data))
+        return PersistentGrants() if data is None else _parse(data)
     except (ClawHiveError, ValueError, RecursionError) as error:
         return PersistentGrants(
             (), f"{os.fspath(file.path)} cannot be used, so nothing in it is granted: {error}"
@@ -54,7 +59,7 @@ def read_persistent(user_dir: Path) -> PersistentGrants:
 
 
 def keep(user_dir: Path, *entries: PersistentGrant) -> None:
-    """Add persistent grants, all or none.
+    """Add persistent grants, all or none; those of an approval give nothing before `settle`.
 
     Raises:
         StorageError: The file cannot be written.
@@ -63,13 +68,30 @@ def keep(user_dir: Path, *entries: PersistentGrant) -> None:
         _write(user_dir, (*_kept(user_dir), *entries))
 
 
+def settle(user_dir: Path, approval_id: str, grant_ids: Collection[str]) -> None:
+    """Let these grants of an answered approval count; what else was kept for it goes.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    with _file(user_dir).locked():
+        entries = list[PersistentGrant]()
+        for entry in _kept(user_dir):
+            if entry.approval_id != approval_id:
+                entries.append(entry)
+            elif entry.grant.grant_id in grant_ids:
+                entries.append(PersistentGrant(entry.grant, entry.issued_at))
+        _write(user_dir, entries)
+
+
 def drop(user_dir: Path, *grant_ids: str) -> bool:
     """Remove persistent grants; whether any was there.
 
     Raises:
         StorageError: The file cannot be written.
     """
-    if not read_persistent(user_dir).entries:
+    found = read_persistent(user_dir)
+    if not found.entries and not found.pending:
         return False
     with _file(user_dir).locked():
         before = _kept(user_dir)
@@ -100,29 +122,44 @@ def _kept(user_dir: Path) -> tuple[PersistentGrant, ...]:
     found = read_persistent(user_dir)
     if found.problem is not None:
         _file(user_dir).keep_damaged()
-    return found.entries
+    return (*found.entries, *found.pending)
 
 
 def _write(user_dir: Path, entries: Sequence[PersistentGrant]) -> None:
-    rows = [{**entry.grant.to_dict(), "issued_at": entry.issued_at} for entry in entries]
-    _file(user_dir).write({"schema": _SCHEMA, "grants": rows})
+    document: dict[str, Any] = {"schema": _SCHEMA, "grants": []}
+    for entry in entries:
+        row = {**entry.grant.to_dict(), "issued_at": entry.issued_at}
+        if entry.approval_id is None:
+            document["grants"].append(row)
+        else:  # apart, where versions that know nothing of it do not count it
+            document.setdefault("pending", []).append({**row, "approval_id": entry.approval_id})
+    _file(user_dir).write(document)
 
 
 def _file(user_dir: Path) -> PrivateFile:
     return PrivateFile(user_dir, FILE, "the list of persistent grants")
 
 
-def _parse(data: bytes) -> tuple[PersistentGrant, ...]:
+def _parse(data: bytes) -> PersistentGrants:
     import json
 
     loaded: Any = json.loads(data.decode("utf-8"))
     document = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
     if document.get("schema") != _SCHEMA:
         raise ValueError(f"it is not in the form {_SCHEMA}")
-    rows = document.get("grants", [])
+    entries, pending = _entries(document, "grants"), _entries(document, "pending")
+    if any(each.approval_id is None for each in pending):
+        raise ValueError("a pending grant names no approval")
+    return PersistentGrants(
+        tuple(replace(each, approval_id=None) for each in entries), pending=tuple(pending)
+    )
+
+
+def _entries(document: Mapping[str, Any], name: str) -> list[PersistentGrant]:
+    rows = document.get(name, [])
     if not isinstance(rows, list):
-        raise ValueError("its grants are no list")  # noqa: TRY004 - a damaged file, not a caller's type
-    return tuple(_entry(row) for row in cast("list[Any]", rows))
+        raise ValueError(f"its {name} are no list")  # noqa: TRY004 - a damaged file, not a caller's type
+    return [_entry(row) for row in cast("list[Any]", rows)]
 
 
 def _entry(row: Any) -> PersistentGrant:
@@ -144,7 +181,7 @@ def _entry(row: Any) -> PersistentGrant:
         tool=_tool(known),
     )
     delegate_of(grant)
-    return PersistentGrant(grant, known["issued_at"])
+    return PersistentGrant(grant, known["issued_at"], known.get("approval_id"))
 
 
 def _tool(row: Mapping[str, Any]) -> str | None:

@@ -55,6 +55,10 @@ class QuotaLeft:
     """When it began, in Unix seconds."""
 
 
+TOO_LATE = "too late"
+"""What is found of an approval that nobody answered in time, and that nobody ended yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApprovalIs:
     """An approval has one of these states; `Unmet.found` is the one that it has."""
@@ -62,7 +66,7 @@ class ApprovalIs:
     approval_id: str
     states: frozenset[str]
     at: str | None = None
-    """A moment as rows hold it: then it has not expired; else `Unmet.found` is `expired`."""
+    """A moment as rows hold it: then it has not expired; else `Unmet.found` is `TOO_LATE`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, expiry, usable, withdrawn
-from clawhive_core.policy.persistent import DEFAULT_LIFE
+from clawhive_core.policy.persistent import DEFAULT_LIFE, read_persistent
 from clawhive_core.protocols.ledger import Unmet
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
@@ -379,3 +379,36 @@ def test_one_id_is_asked_for_once(book):
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
         ask(book)
     assert len(book.list()) == 1
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["before the answer", "after it"])
+def test_a_right_for_good_counts_once_its_answer_is_written(book, monkeypatch, is_written):
+    """A process that is killed around the commit leaves neither a right too many nor one too few."""
+    ask(book)
+    real = EventLog.append_now
+
+    def killed(log, *events, **more):
+        if is_written:
+            real(log, *events, **more)
+        raise Killed
+
+    monkeypatch.setattr(EventLog, "append_now", killed)
+    with pytest.raises(Killed):
+        book.resolve("a1", "approve", by="user:ana", scope="always")
+    monkeypatch.undo()
+    assert read_persistent(book.user_dir).entries == ()
+    (left,) = read_persistent(book.user_dir).pending
+    book.finish()
+    found = read_persistent(book.user_dir)
+    if is_written:
+        assert [each.grant for each in found.entries] == [left.grant]
+        assert found.pending == ()
+    else:
+        assert (found.entries, found.pending) == ((), (left,))
+        book.resolve("a1", "deny", by="user:ana")
+        book.finish()
+        assert read_persistent(book.user_dir).pending == ()
