@@ -230,7 +230,7 @@ async def test_a_policy_check_is_asked_and_only_tightens():
 @pytest.mark.promise("P-017")
 async def test_a_policy_check_whose_plugin_failed_stops_every_effect(tmp_path, env):
     from clawhive_core.plugins.manager import PluginManager, PluginOptions
-    from clawhive_core.plugins.record import PluginFailure, PluginRecord
+    from clawhive_core.plugins.plugin import PluginFailure, PluginRecord
 
     class Failing(PluginManager):
         def providers(self):

@@ -77,7 +77,7 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
             "sandbox.directory",
             "sandbox.outputs",
         ),
-        "plugins": ("comparison", "toml_lines"),
+        "plugins": ("comparison",),
         "policy": ("answers", "failed_check"),
         "runs": (
             "loop.compaction",

@@ -23,7 +23,7 @@ def contributed_commands(settings: Settings) -> Contributed:
     """
     if settings.no_plugins == "*":
         return {}
-    from clawhive_core.plugins.commands import plugins_with_commands
+    from clawhive_core.plugins.entry_points import plugins_with_commands
 
     listing = plugins_with_commands()
     if not listing:
@@ -32,7 +32,7 @@ def contributed_commands(settings: Settings) -> Contributed:
 
 
 def _commands(settings: Settings, listing: Listing) -> Contributed:
-    from clawhive_core.plugins.commands import commands_in
+    from clawhive_core.plugins.entry_points import commands_in
 
     is_on = _switch(settings)
     found: dict[str, tuple[str, Callable[[], click.Command]]] = {}
@@ -48,7 +48,7 @@ def _switch(settings: Settings) -> Callable[[str], bool]:
     """Return what tells whether a plugin is on; the configuration is read only where it matters."""
     if not _mentions_plugins(settings):
         return lambda _: True
-    from clawhive_core.plugins.configured import plugin_options
+    from clawhive_core.plugins.manager import plugin_options
 
     try:
         return plugin_options(settings.config(), os.environ).allows

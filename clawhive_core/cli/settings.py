@@ -113,7 +113,7 @@ class Settings:
 
     def load_plugins(self, config: Config, env: Mapping[str, str]) -> PluginManager:
         """Return the installed plugins as configuration and options switch them."""
-        from clawhive_core.plugins.configured import open_plugins
+        from clawhive_core.plugins.manager import open_plugins
 
         return open_plugins(config, env, none=self.no_plugins == "*")
 

@@ -39,8 +39,7 @@ from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.plugins.configured import open_plugins
-from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.loop.conversation import answers_before

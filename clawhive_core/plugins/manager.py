@@ -1,25 +1,30 @@
-"""The PluginManager: every discovered plugin, asked in order, each failure kept to its plugin."""
+"""The PluginManager: every discovered plugin, asked in order, each failure kept to its plugin.
+
+The configuration switches plugins and orders them: its list first, then `after` and `before` of
+their manifests, then the id.
+"""
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.contribution import Contribution
-from clawhive_core.plugins.discovery import DiscoveredPlugin
+from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
-from clawhive_core.plugins.order import sort_plugins
-from clawhive_core.plugins.plugin import Plugin, again
+from clawhive_core.plugins.manifest import Manifest
+from clawhive_core.plugins.plugin import Plugin, PluginRecord, again
 from clawhive_core.plugins.provider import ListedProvider, PluginProvider
-from clawhive_core.plugins.record import PluginRecord
 from clawhive_core.protocols.provider import ToolProvider
 
 _PROVIDERS = "clawhive_tool_providers"
@@ -239,3 +244,80 @@ def _duplicate(plugin: Plugin, twins: Sequence[Plugin]) -> PluginError:
 def _unknown(name: str, known: set[str]) -> Finding:
     hint = did_you_mean(name, known) or "clawhive plugins lists what is installed"
     return Finding("CH0101", "warning", f"no plugin is called {name!r}", fix=Fix(hint))
+
+
+def sort_plugins(manifests: Mapping[str, Manifest], order: Sequence[str]) -> list[str]:
+    """Return the ids of plugins in the order in which they are asked.
+
+    Plugins of the configuration's list come first, as listed, whatever they say of themselves.
+    Ids that are not installed are passed over.
+
+    Raises:
+        PluginError: `plugin_order_cycle`: `after` and `before` contradict each other; the message
+            prints the cycle, `data["cycle"]` lists it.
+    """
+    from graphlib import CycleError, TopologicalSorter
+
+    first = [plugin for plugin in dict.fromkeys(order) if plugin in manifests]
+    rest = {key: value for key, value in manifests.items() if key not in first}
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(rest, ()))
+    for key, manifest in rest.items():
+        sorter.add(key, *(other for other in manifest.after if other in rest))
+        for other in manifest.before:
+            if other in rest:
+                sorter.add(other, key)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise _cycle(error.args[1]) from error
+    ready = sorted(sorter.get_ready())
+    while ready:
+        key = heapq.heappop(ready)
+        first.append(key)
+        sorter.done(key)
+        for freed in sorter.get_ready():
+            heapq.heappush(ready, freed)
+    return first
+
+
+def _cycle(cycle: list[str]) -> PluginError:
+    return PluginError(
+        f"`after` and `before` of plugins contradict each other: {' < '.join(cycle)}",
+        fix=f"write the order you want: [plugins] order = {sorted(set(cycle))}".replace("'", '"'),
+        code="plugin_order_cycle",
+        data={"cycle": cycle},
+    )
+
+
+def open_plugins(config: Config, env: Mapping[str, str], *, none: bool = False) -> PluginManager:
+    """Return the manager of the installed plugins; nothing of them is imported.
+
+    Args and errors are those of `plugin_options`.
+    """
+    return PluginManager(discover(), plugin_options(config, env, none=none))
+
+
+def plugin_options(config: Config, env: Mapping[str, str], *, none: bool = False) -> PluginOptions:
+    """Return what the configuration says about plugins.
+
+    Args:
+        config: Says which are off, in which order they stand, and each one's settings.
+        env: The environment that hooks get.
+        none: Switch every plugin off (`--no-plugins`).
+    """
+    enabled = config.get("plugins.enabled")
+    only = frozenset[str]() if none else None if enabled is None else frozenset(enabled)
+    return PluginOptions(
+        disabled=frozenset(config.get("plugins.disabled")),
+        enabled_only=only,
+        order=tuple(config.get("plugins.order")),
+        strict=config.get("plugins.strict"),
+        settings=_tables(config.section("plugins")),
+        root=str(config.root),
+        env=env,
+    )
+
+
+def _tables(section: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the tables `[plugins.ID]`; the section's other keys are no plugins."""
+    return {name: table for name, table in section.items() if isinstance(table, Mapping)}

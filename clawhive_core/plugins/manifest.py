@@ -18,11 +18,11 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ManifestError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.model.tools import Level, OutputTrust, Risk, ToolMeta
+from clawhive_core.model.tools import TIMEOUT_MS, Level, OutputTrust, Risk, ToolMeta
 from clawhive_core.plugins.effects import effect_problems
+from clawhive_core.plugins.entry_points import MANIFEST_NAME
 from clawhive_core.plugins.hookspecs import PROTOCOLS, SUPPORTED_HOOK_APIS
 
-MANIFEST_NAME = "clawhive-plugin.toml"
 SYNC = "clawhive plugins sync"
 
 _ID = pattern(r"[A-Za-z0-9_-]{1,64}")
@@ -272,8 +272,7 @@ class _Reader:
         parameters = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
         for problem, fix in effect_problems(values.get("effects", {}), parameters):
             self._fail(problem, (*where, "effects"), fix)
-        provider_id = values.pop("provider", plugin_id)
-        return ToolMeta(provider_id=provider_id, **values)
+        return _tool_of(values, plugin_id)
 
     def _value(self, key: str, value: Any, where: tuple[str | int, ...]) -> Any:
         kind = TOOL_KEYS[key]
@@ -329,11 +328,41 @@ class _Reader:
         fix: str,
         code: str | None = None,
     ) -> NoReturn:
-        from clawhive_core.plugins.toml_lines import line_of
+        from clawhive_core.config.places import find_places, nearest_place
 
-        line = line_of(self._text, where)
-        place = self._file if line is None else f"{self._file}:{line}"
+        span = nearest_place(find_places(self._text), where)
+        place = self._file if span is None else f"{self._file}:{span.line}"
         raise ManifestError(message, place=place, fix=fix, code=code)
+
+
+def _tool_of(values: Mapping[str, Any], plugin_id: str) -> ToolMeta:
+    """Return the tool of checked keys of `[[tools]]`."""
+    return ToolMeta(
+        name=values["name"],
+        description=values["description"],
+        input_schema=values["input_schema"],
+        provider_id=values.get("provider", plugin_id),
+        output_schema=values.get("output_schema"),
+        capability_level=values["capability_level"],
+        risk=values["risk"],
+        effects=values.get("effects", {}),
+        sinks=values.get("sinks", ()),
+        records=values.get("records", ()),
+        requires_confirm=values.get("requires_confirm", False),
+        confirms=values.get("confirms"),
+        side_effects=values.get("side_effects", False),
+        idempotent=values.get("idempotent", False),
+        polling=values.get("polling", False),
+        timeout_ms=values.get("timeout_ms", TIMEOUT_MS),
+        preconditions=values.get("preconditions", ()),
+        output_trust=values.get("output_trust", "untrusted"),
+        always_load=values.get("always_load", False),
+        category=values.get("category", ""),
+        keywords=values.get("keywords", ()),
+        aliases=values.get("aliases", ()),
+        examples=values.get("examples", ()),
+        annotations=values.get("annotations", {}),
+    )
 
 
 def _last_line(text: str) -> int:

@@ -1,4 +1,4 @@
-"""From a tool function's signature to JSON Schemas, and from JSON to its arguments."""
+"""JSON Schemas of a tool function, by its signature and docstring, and arguments from JSON."""
 
 from __future__ import annotations
 
@@ -7,35 +7,54 @@ import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, Union, cast, get_args, get_origin
 
 from clawhive_core.errors import ToolError
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolResult
-from clawhive_core.plugins.docstring import describe
-from clawhive_core.plugins.schema_title import without_titles
 from clawhive_core.protocols.context import InvokeContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.json_schema import GenerateJsonSchema
 
-    from clawhive_core.plugins.tool import ToolDeclaration
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_DATA = frozenset({"default", "const", "enum", "examples", "required", "discriminator"})
+_SECTION = pattern(
+    r"(Args|Arguments|Parameters|Attributes|Example|Examples|Keyword Args|Note|Notes|Raises"
+    r"|References|Returns|See Also|Todo|Warning|Warnings|Warns|Yields):\s*"
+)
+_ARGUMENT = pattern(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
+_ARGUMENT_SECTIONS = frozenset({"Args", "Arguments", "Parameters", "Keyword Args"})
+
+Refuse = Callable[[str, str], NoReturn]
+"""Raises the error of a problem, with its fix."""
 
 
 class ToolSchema:
     """The schemas of one tool, made by pydantic from the function's annotations.
+
+    Args:
+        function: The tool function.
+        effects: The arguments that have an effect.
+        refuse: Raises the PluginError of a problem and its fix.
 
     Raises:
         PluginError: An annotation cannot be evaluated or has no JSON Schema, or an argument with an
             effect has a default that is no JSON value.
     """
 
-    def __init__(self, declaration: ToolDeclaration) -> None:
-        self._declaration = declaration
-        self._function = inspect.unwrap(declaration.function)
-        self.description, self._texts = describe(declaration.function.__doc__)
-        parameters = inspect.signature(declaration.function).parameters.values()
+    def __init__(
+        self, function: Callable[..., Any], effects: Collection[str], refuse: Refuse
+    ) -> None:
+        self._effects = effects
+        self._refuse = refuse
+        self._function = inspect.unwrap(function)
+        self.description, self._texts = describe(function.__doc__)
+        parameters = inspect.signature(function).parameters.values()
         hints = {parameter.name: self._annotation(parameter) for parameter in parameters}
         self.context = next((name for name, hint in hints.items() if hint is InvokeContext), None)
         """The parameter that is given the call's context, if there is one."""
@@ -69,8 +88,9 @@ class ToolSchema:
             return None
         from pydantic import TypeAdapter
 
-        def make(**options: Any) -> dict[str, Any]:
-            return TypeAdapter[Any](hint).json_schema(mode="serialization", **options)
+        def make(*, schema_generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+            adapter = TypeAdapter[Any](hint)
+            return adapter.json_schema(mode="serialization", schema_generator=schema_generator)
 
         return self._schema_of(make, "what it returns")
 
@@ -106,7 +126,7 @@ class ToolSchema:
             hint = self._hints[parameter.name]
             default = ... if parameter.default is parameter.empty else parameter.default
             if isinstance(default, FieldInfo):
-                self._declaration.refuse(
+                self._refuse(
                     f"the default of `{parameter.name}` is a pydantic Field",
                     f"write `{parameter.name}: Annotated[TYPE, Field(...)] = VALUE`",
                 )
@@ -132,7 +152,7 @@ class ToolSchema:
         try:
             return typing.get_type_hints(holder, globalns=scope, include_extras=True)[name]
         except (NameError, SyntaxError, TypeError, AttributeError) as error:
-            self._declaration.refuse(
+            self._refuse(
                 f"the annotation of `{name}`, {annotation!r}, cannot be evaluated: {error}",
                 "import its names at the top of the module, not under `if TYPE_CHECKING:`",
             )
@@ -147,7 +167,7 @@ class ToolSchema:
         try:
             schema = make(schema_generator=Quiet)
         except PydanticUserError as error:
-            self._declaration.refuse(
+            self._refuse(
                 f"{what} cannot be described: {error.message.splitlines()[0]}",
                 "use types that JSON knows: str, int, float, bool, list, dict, Literal, "
                 "dataclasses, TypedDict or pydantic models",
@@ -156,18 +176,18 @@ class ToolSchema:
 
     def _refuse_annotation(self, error: Exception) -> NoReturn:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        self._declaration.refuse(
+        self._refuse(
             f"a parameter's annotation has no JSON Schema: {first}",
             "use types that JSON knows, or annotate the context with `InvokeContext`",
         )
 
     def _check_effect_defaults(self, properties: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse a default that policy could not see."""
-        effects = self._declaration.options.get("effects", {})
         for parameter in self._parameters:
             hidden = parameter.default not in (parameter.empty, None)
-            if hidden and parameter.name in effects and "default" not in properties[parameter.name]:
-                self._declaration.refuse(
+            named = hidden and parameter.name in self._effects
+            if named and "default" not in properties[parameter.name]:
+                self._refuse(
                     f"`{parameter.name}` has an effect, and a default that is no JSON value",
                     "give it a default that JSON can write, or none",
                 )
@@ -181,7 +201,7 @@ def _closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_structured(hint: Any) -> bool:
-    """Tell whether every value of a type has a JSON form that is not plain text."""
+    """Tell whether every value of a type has a JSON form that is no text."""
     origin = get_origin(hint)
     if origin is typing.Annotated:
         return _is_structured(get_args(hint)[0])
@@ -213,3 +233,63 @@ def _invalid_input(error: Any) -> ToolError:
         fix="correct the argument; the tool's input_schema says what it takes",
         code="invalid_input",
     )
+
+
+def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON Schema without the keyword `title`; properties of that name stay.
+
+    pydantic makes titles of names: noise for a model, and different from version to version.
+    """
+    return {key: _untitled(key, value) for key, value in schema.items() if key != "title"}
+
+
+def _untitled(key: str, value: Any) -> Any:
+    if key in _DATA:
+        return value
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, Any]", value)
+        if key in _MAPS:
+            return {name: _untitled_schema(item) for name, item in inner.items()}
+        return without_titles(inner)
+    if isinstance(value, list):
+        return [_untitled_schema(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _untitled_schema(value: Any) -> Any:
+    return without_titles(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+
+
+def describe(docstring: str | None) -> tuple[str, dict[str, str]]:
+    """Return a Google docstring's text before its first section, and the texts of its arguments."""
+    import inspect
+
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    sections = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
+    bounds = [*sections, len(lines)]
+    arguments: dict[str, str] = {}
+    for start, stop in pairwise(bounds):
+        if lines[start].rstrip().removesuffix(":") in _ARGUMENT_SECTIONS:
+            arguments.update(_arguments(lines[start + 1 : stop]))
+    return "\n".join(lines[: bounds[0]]).strip(), arguments
+
+
+def _arguments(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each argument; deeper lines continue the one above."""
+    body = [line for line in lines if line.strip()]
+    indent = min((_indent(line) for line in body), default=0)
+    name, words = "", list[str]()
+    for line in body:
+        match = _ARGUMENT.fullmatch(line.strip()) if _indent(line) == indent else None
+        if match is None:
+            words.append(line.strip())
+            continue
+        if name:
+            yield name, " ".join(words)
+        name, words = match[1], [match[2]] if match[2] else []
+    if name:
+        yield name, " ".join(words)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

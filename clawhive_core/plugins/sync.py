@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -33,7 +33,6 @@ from clawhive_core.protocols.provider import ToolProvider
 T = TypeVar("T")
 
 _PROVIDERS = "clawhive_tool_providers"
-_LISTS = ("after", "before", "dynamic_settings")
 _COMMANDS = "clawhive_commands"
 
 
@@ -236,17 +235,19 @@ def _kept_part(path: Path) -> Manifest | None:
     import tomllib
 
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("plugin", {})
-        plugin = {key: table[key] for key in (*_LISTS, "tools") if key in table}
-        return parse_manifest(manifest_text(Manifest("kept", HOOK_API, **_typed(plugin))))
+        table: Any = tomllib.loads(path.read_text("utf-8")).get("plugin", {})
+        plugin = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
+        kept = Manifest(
+            "kept",
+            HOOK_API,
+            after=tuple(plugin.get("after", ())),
+            before=tuple(plugin.get("before", ())),
+            dynamic=plugin.get("tools") == "dynamic",
+            dynamic_settings=tuple(plugin.get("dynamic_settings", ())),
+        )
+        return parse_manifest(manifest_text(kept))
     except (OSError, ValueError, TypeError, ManifestError):
         return None
-
-
-def _typed(plugin: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the author's keys as fields of a Manifest."""
-    fields: dict[str, Any] = {key: tuple(plugin[key]) for key in _LISTS if key in plugin}
-    return {**fields, "dynamic": plugin.get("tools") == "dynamic"}
 
 
 def _write(path: Path, text: str) -> bool:

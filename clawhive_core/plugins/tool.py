@@ -130,7 +130,7 @@ class ToolDeclaration(Caching):
         """
         from clawhive_core.plugins.schema import ToolSchema
 
-        return ToolSchema(self)
+        return ToolSchema(self.function, self.options.get("effects", {}), self.refuse)
 
     def refuse(self, problem: str, fix: str) -> NoReturn:
         """Raise the PluginError that names the function and its place."""

@@ -10,10 +10,9 @@ from typing import Any
 
 from clawhive_core.config import Config
 from clawhive_core.hive.hive import Hive
-from clawhive_core.plugins.configured import open_plugins
 from clawhive_core.plugins.contribution import Contribution
-from clawhive_core.plugins.manager import PluginManager, PluginOptions
-from clawhive_core.plugins.record import PluginRecord
+from clawhive_core.plugins.manager import PluginManager, PluginOptions, open_plugins
+from clawhive_core.plugins.plugin import PluginRecord
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.provider import ToolProvider

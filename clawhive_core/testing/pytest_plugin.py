@@ -69,7 +69,7 @@ class _Check:
 
         from clawhive_core.config.load import open_config
         from clawhive_core.hive.found_skills import found_skills
-        from clawhive_core.plugins.configured import open_plugins
+        from clawhive_core.plugins.manager import open_plugins
         from clawhive_core.skills.report import SkillReport
 
         config = open_config(None, {}, os.environ)

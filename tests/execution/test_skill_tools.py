@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clawhive_core import Hive
-from clawhive_core.plugins.configured import open_plugins
+from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing.memory import _Given
 from tests.harness import exports

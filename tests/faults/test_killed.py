@@ -12,7 +12,7 @@ CHILD = """
 import sys
 import anyio
 from clawhive_core import Hive, ToolMeta
-from clawhive_core.plugins.configured import open_plugins
+from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
 
 

@@ -20,8 +20,7 @@ from pydantic import BaseModel
 from clawhive_core import InvokeContext, ToolError, ToolResult, tool
 from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.model.canonical import canonical_text
-from clawhive_core.plugins.invocation import invoke
-from clawhive_core.plugins.result import to_result
+from clawhive_core.plugins.invocation import invoke, to_result
 from clawhive_core.plugins.tool import declaration_of
 
 

@@ -15,7 +15,6 @@ from clawhive_core.plugins.manifest import (
     read_manifest,
 )
 from clawhive_core.plugins.manifest_text import manifest_text
-from clawhive_core.plugins.toml_lines import line_of
 
 PLUGIN = '[plugin]\nid = "demo"\nhook_api = 1\n'
 TOOL = (
@@ -210,8 +209,7 @@ def test_every_json_schema_survives_including_null():
 
 
 def test_lines_inside_long_texts_are_not_taken_for_keys():
-    text = "[plugin]\nhelp = '''\nid = 1\n[tools]\n'''\nid = 2\n"
-    assert line_of(text, ("plugin", "id")) == 6
-    assert line_of(text, ("tools",)) is None
-    assert line_of(text, ("plugin", "gone")) == 1
-    assert line_of(text, ()) is None
+    long = "[[tools]]\nname = '''\nrisk = 1\n[plugin]\n'''\nrisk = 2\n"
+    with pytest.raises(ManifestError) as caught:
+        parse_manifest(PLUGIN + long)
+    assert caught.value.place == "clawhive-plugin.toml:9"

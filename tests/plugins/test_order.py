@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import PluginError
+from clawhive_core.plugins.manager import sort_plugins
 from clawhive_core.plugins.manifest import Manifest
-from clawhive_core.plugins.order import sort_plugins
 
 IDS = "abcdef"
 

@@ -4,7 +4,7 @@ import pytest
 
 from clawhive_core import Hive
 from clawhive_core.hive.hive import RunOptions
-from clawhive_core.plugins.configured import open_plugins
+from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.testing import ScriptedModel, calling
 from clawhive_core.testing.memory import _Given
 from tests.harness import Provider, text

@@ -9,7 +9,7 @@ from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
 from clawhive_core.execution.sandbox.tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
 from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
-from clawhive_core.plugins.configured import open_plugins
+from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.skills.checks.holding import Held, hold_tools
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.contracts.skill import (

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from clawhive_core.errors import PluginError
 from clawhive_core.model.messages import LlmRequest, LlmResponse
-from clawhive_core.plugins.record import PluginRecord
+from clawhive_core.plugins.plugin import PluginRecord
 from clawhive_core.protocols.adapter import StreamEvent
 
 
