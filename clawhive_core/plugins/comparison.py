@@ -15,7 +15,7 @@ _TEXT = ("description", "annotations", "examples")
 
 @dataclass(frozen=True, slots=True)
 class ToolDifference:
-    """How one tool of the code differs from what the manifest lists."""
+    """A difference between one tool of the code and what the manifest lists."""
 
     tool: str
     kind: Literal["missing", "unlisted", "contract", "text"]

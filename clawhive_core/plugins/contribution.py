@@ -1,4 +1,4 @@
-"""What a hook returned: checked, and stamped with where it came from."""
+"""The contribution of a hook: checked, and stamped with where it came from."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ class DiscoveredPlugin:
     id: str
     """The entry point's name."""
     value: str
-    """What it names: `module` or `module:object`."""
+    """The thing that it names: `module` or `module:object`."""
     distribution: str
     version: str
     source: str
     """The folder that holds the distribution's metadata."""
     problem: str | None = None
-    """Why the entry point cannot be used, where it cannot."""
+    """The reason why the entry point cannot be used, where it cannot."""
 
     @property
     def module(self) -> str:
@@ -77,11 +77,11 @@ def _plugins(info: str, data: bytes) -> Iterator[DiscoveredPlugin]:
         yield DiscoveredPlugin(distribution, "", distribution, version, info, problem)
         return
     for name, value in entries(text):
-        plain = value.partition("[")[0].strip()
+        target = value.partition("[")[0].strip()
         problem = None
-        if _VALUE.fullmatch(plain) is None:
+        if _VALUE.fullmatch(target) is None:
             problem = f"its entry point is {value!r}, which is no `module` or `module:object`"
-        yield DiscoveredPlugin(name, plain, distribution, version, info, problem)
+        yield DiscoveredPlugin(name, target, distribution, version, info, problem)
 
 
 def _name_and_version(info: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ _MARK = b"[[commands]]"
 def installed_packages() -> list[tuple[str, str, str]]:
     """Return id, top-level package and metadata folder of every plugin, by id.
 
-    What help needs, without reading who made the plugin and whether its entry point can be used.
+    Help needs no more: neither who made the plugin, nor whether its entry point can be used.
     """
     found = {
         (name, value.partition(":")[0].partition(".")[0].strip(), info)

@@ -32,7 +32,7 @@ _PROVIDERS = "clawhive_tool_providers"
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """What configuration and flags say about plugins."""
+    """The configuration and flags about plugins."""
 
     disabled: frozenset[str] = frozenset()
     """Ids that are switched off before anything of them is imported."""
@@ -40,7 +40,7 @@ class PluginOptions:
     """The only ids that are on; None for all, an empty set for none."""
     order: tuple[str, ...] = ()
     strict: bool = False
-    """Whether a failed plugin is an error of whoever asks."""
+    """Whether a failed plugin is an error of the caller."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """The tables `[plugins.ID]`, by id."""
     root: str = ""

@@ -86,7 +86,7 @@ class ManifestCommand:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a plugin says of itself."""
+    """The description that a plugin gives of itself."""
 
     id: str
     hook_api: int

@@ -27,7 +27,7 @@ Status = Literal["ok", "failed", "incompatible", "disabled"]
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """Why a plugin cannot be used, and what to do about it."""
+    """The failure of a plugin, and what to do about it."""
 
     code: str
     message: str
@@ -70,7 +70,7 @@ class PluginRecord:
     load_ms: float | None
     """Milliseconds that importing and registering took; None where it was not imported."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing and no failure: a description that differs from the manifest."""
+    """Remarks that are no failure: a description that differs from the manifest."""
 
     def to_dict(self, *, granted: bool | None = None) -> dict[str, Any]:
         """Return the record as JSON; whether its tools were granted is policy's knowledge."""

@@ -48,7 +48,7 @@ class PluginProvider:
         return await invoke(tools[tool_name], input, ctx)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: functions need no closing."""
 
 
 class ListedProvider:
@@ -84,7 +84,7 @@ class ListedProvider:
         return await provider.invoke(tool_name, input, ctx)
 
     async def close(self) -> None:
-        """Close the provider, if a call has brought it to life."""
+        """Close the provider, if a call has made one."""
         provider, self._provider = self._provider, None
         if provider is not None:
             await provider.close()

@@ -1,4 +1,4 @@
-"""Where a plugin's code is taken from for `sync` and `check`: what is installed, or a folder."""
+"""The source of a plugin's code for `sync` and `check`: what is installed, or a folder."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _COMMANDS = "clawhive_commands"
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did to one manifest."""
+    """The effect of a sync on one manifest."""
 
     plugin_id: str
     path: Path
@@ -46,7 +46,7 @@ class SyncReport:
     changed: bool
     """Whether the file has other bytes than before."""
     differences: tuple[ToolDifference, ...]
-    """How the tools of the code differed from what the manifest listed."""
+    """The differences between the tools of the code and those that the manifest listed."""
     tools: tuple[str, ...]
     hooks: tuple[str, ...]
 

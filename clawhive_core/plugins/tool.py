@@ -40,7 +40,7 @@ _MAX_NAME = 200
 
 
 class ToolOptions(TypedDict, total=False):
-    """What `@tool` may be told; everything else follows from the function."""
+    """The options of `@tool`; everything else follows from the function."""
 
     name: str
     """The full canonical name; otherwise `<plugin id>.<function name>`."""
@@ -117,7 +117,7 @@ class ToolDeclaration(Caching):
 
     @property
     def place(self) -> str:
-        """Where the function is defined, as file:line."""
+        """The function's place, as file:line."""
         code = inspect.unwrap(self.function).__code__
         return f"{shown_path(code.co_filename)}:{code.co_firstlineno}"
 
