@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,14 +140,17 @@ def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any])
     from clawhive_core.hive.found_skills import found_skills
     from clawhive_core.skills.finding.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
+    from clawhive_core.storage.sqlite.cache import user_cache
 
     config, plugins = settings.config(), settings.plugins()
     tools = _tools(config, plugins, options)
-    cache = None if options["no_cache"] else ReadCache.of_here(os.environ)
-    check = partial(found_skills, config, plugins, paths, tools, cache)
-    report = SkillReport.of(check, options["profile"])
-    if cache is not None:
-        cache.save()
+    check = partial(found_skills, config, plugins, paths, tools)
+    if options["no_cache"]:
+        return SkillReport.of(check, options["profile"])
+    with closing(user_cache(os.environ, "skills.db")) as cache:
+        reader = ReadCache(cache)
+        report = SkillReport.of(partial(check, reader), options["profile"])
+        reader.save()
     return report
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from clawhive_core.skills.finding.reading import ReadSkill, read_skill
 from clawhive_core.skills.finding.shipped import shipped_folder
 from clawhive_core.skills.finding.spot import Spot
 from clawhive_core.skills.load import FoundSkills
+from clawhive_core.storage.sqlite.cache import SqliteCache
 
 TEXT = "---\nname: {0}\ndescription: Does {0}.\n---\nbody\n"
 EXPORTS = (
@@ -32,8 +34,8 @@ EXPORTS = (
 class Counting(ReadCache):
     """A cache that tells what it read from files."""
 
-    def __init__(self, file):
-        super().__init__(file)
+    def __init__(self, kept):
+        super().__init__(kept)
         self.anew = []
 
     def read(self, spot, source):
@@ -61,9 +63,10 @@ def check(place, tmp_path, later):
     """Check the project as the command does; answer its set and what was read anew."""
 
     def run():
-        cache = Counting(tmp_path / "cache" / "reads.json")
-        found = loaded(place, cache)
-        cache.save()
+        with closing(SqliteCache(tmp_path / "cache" / "reads.db")) as kept:
+            cache = Counting(kept)
+            found = loaded(place, cache)
+            cache.save()
         return found, cache.anew
 
     return run
@@ -121,9 +124,10 @@ def test_what_was_changed_a_moment_before_is_read_again(place, tmp_path, monkeyp
     born = file.stat().st_ctime_ns
     monkeypatch.setattr(read_cache, "_now", lambda: born + read_cache.RACY_NS - 1)
     for _ in range(2):
-        cache = Counting(tmp_path / "reads.json")
-        loaded(place, cache)
-        cache.save()
+        with closing(SqliteCache(tmp_path / "reads.db")) as kept:
+            cache = Counting(kept)
+            loaded(place, cache)
+            cache.save()
         assert "one" in cache.anew
 
 
@@ -135,24 +139,25 @@ def test_a_link_is_read_each_time_for_where_it_leads_may_change(place, check):
     assert anew == ["one"]
 
 
-DAMAGES = {
-    "empty": lambda data: b"",
-    "cut": lambda data: data[: len(data) // 2],
-    "another text": lambda data: data.replace(b"Does", b"Dont", 1),
-    "no JSON": lambda data: data[:-1] + b"x",
-    "zeros": lambda data: b"\x00" * 100,
-    "no head": lambda data: b"[]\n[]",
-    "rows": lambda data: data.split(b"\n", 1)[0] + b"\n[[1]]",
-}
+@pytest.mark.promise("P-224")
+@pytest.mark.parametrize("row", [b"", b"x", b"[1]", b"{}", b"null"])
+def test_a_row_that_cannot_be_read_is_as_none(place, later, row):
+    class Broken:
+        def get_many(self, keys):
+            return dict.fromkeys(keys, row)
+
+    place.text("one", "name: one\ndescription: Does it.")
+    cache = Counting(Broken())
+    assert loaded(place, cache) == place.load()
+    assert "one" in cache.anew
 
 
 @pytest.mark.promise("P-224")
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_cache_is_as_none_and_is_replaced(place, check, tmp_path, damage):
+def test_a_damaged_file_is_as_none_and_is_replaced(place, check, tmp_path):
     place.text("one", "name: one\ndescription: Does it.")
     whole, _ = check()
-    file = tmp_path / "cache" / "reads.json"
-    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    file = tmp_path / "cache" / "reads.db"
+    file.write_bytes(b"no database" * 100)
     found, anew = check()
     assert "one" in anew
     assert found == whole
@@ -166,30 +171,35 @@ def test_a_cache_of_another_program_is_not_used(place, check, monkeypatch):
     assert "one" in check()[1]
 
 
+@pytest.mark.promise("P-224")
 def test_a_place_that_cannot_be_written_has_no_cache_and_no_error(place, tmp_path, later):
     place.text("one", "name: one\ndescription: x")
     (tmp_path / "file").write_text("no folder")
-    cache = ReadCache(tmp_path / "file" / "reads.json")
-    found = loaded(place, cache)
-    cache.save()
+    with closing(SqliteCache(tmp_path / "file" / "reads.db")) as kept:
+        cache = ReadCache(kept)
+        found = loaded(place, cache)
+        cache.save()
     assert found == place.load()
 
 
-def test_skills_that_are_gone_leave_the_cache_and_unvisited_ones_stay(place, tmp_path, later):
+def test_rows_are_asked_for_by_the_skills_that_are_looked_at(place, tmp_path, later):
+    asked = []
+
+    class Asking(SqliteCache):
+        def get_many(self, keys):
+            asked.append(len(keys))
+            return super().get_many(keys)
+
     for name in ("one", "two", "three"):
         place.text(name, f"name: {name}\ndescription: x")
-    file = tmp_path / "reads.json"
-    cache = ReadCache(file)
-    loaded(place, cache)
-    cache.save()
-    (place.root / "skills/one").rename(tmp_path / "elsewhere")
-    place.text("two", "name: two\ndescription: y")
-    cache = ReadCache(file)
-    cache.read(Spot.of(place.root / "skills/two"), "project")
-    cache.save()
-    kept = {Path(row[0]).name for row in json.loads(file.read_bytes().split(b"\n", 1)[1])}
-    assert {"two", "three"} <= kept
-    assert "one" not in kept
+    with closing(SqliteCache(tmp_path / "reads.db")) as kept:
+        cache = ReadCache(kept)
+        loaded(place, cache)
+        cache.save()
+    with closing(Asking(tmp_path / "reads.db")) as kept:
+        cache = Counting(kept)
+        cache.read(Spot.of(place.root / "skills/two"), "project")
+    assert (asked, cache.anew) == ([1], [])
 
 
 @pytest.mark.promise("P-226")
@@ -197,7 +207,7 @@ def test_a_start_reads_every_file_whatever_a_cache_says(place, check, monkeypatc
     place.text("one", "name: one\ndescription: x")
     check()
     monkeypatch.setattr(ReadCache, "read", None)
-    monkeypatch.setattr(read_cache, "_loaded", None)
+    monkeypatch.setattr(SqliteCache, "get_many", None)
     assert place.load().find("one").skill.description == "x"
     assert Reader().known(str(place.root / "skills/one")) is None
 
@@ -264,11 +274,16 @@ def test_every_file_that_a_reading_opens_is_one_that_the_cache_looks_at(place):
     assert json.loads(done.stdout) == []
 
 
-def test_places_of_findings_depend_on_the_directory_so_each_has_its_cache(tmp_path, monkeypatch):
-    env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    files = set()
+def test_places_of_findings_depend_on_the_directory_so_each_has_its_rows(
+    place, tmp_path, monkeypatch, later
+):
+    place.text("one", "name: one\ndescription: x")
+    kept = SqliteCache(tmp_path / "reads.db")
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        files.add(ReadCache.of_here(env)._file)
-    assert len(files) == 2
+        cache = Counting(kept)
+        loaded(place, cache)
+        cache.save()
+        assert "one" in cache.anew
+    kept.close()

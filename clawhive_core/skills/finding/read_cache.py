@@ -13,26 +13,24 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.cache import Cache
 from clawhive_core.skills.contracts.code import code_files
 from clawhive_core.skills.documents.frozen_json import NoJson, packed, unpack
 from clawhive_core.skills.finding.reader import Reader
 from clawhive_core.skills.finding.reading import ReadSkill, read_skill
 from clawhive_core.skills.finding.spot import Spot
 
-SCHEMA = "skill-reads/1"
+SCHEMA = "skill-reads/2"
 RACY_NS = 2_000_000_000
 """How old a change must be: the coarsest clock of a file system that is in use."""
 MAX_FILES = 400
 """How many files and folders of one skill are looked at; one with more is read each time."""
-MAX_SKILLS = 100_000
-_KEPT = 32
-"""How many caches there are, one a working directory."""
 
 Stamp = list[int]
 
@@ -52,31 +50,29 @@ class _Record:
 
 
 class ReadCache(Reader):
-    """A reader that keeps what it read in a file.
+    """A reader that keeps what it read in a cache, one row a skill.
 
     Args:
-        file: The cache. Whatever is wrong with it, all is read anew and it is replaced.
+        kept: The cache. Whatever is wrong with it, all is read anew.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._records = _loaded(file)
+    def __init__(self, kept: Cache) -> None:
+        self._kept = kept
+        self._begin = _scope()
+        self._records: dict[str, _Record | None] = {}
+        """What the cache holds of each path that it was asked for."""
         self._fresh: dict[str, _Record] = {}
-        self._changed = False
+        self._new: dict[bytes, bytes] = {}
 
-    @classmethod
-    def of_here(cls, env: Mapping[str, str]) -> ReadCache:
-        """Return the cache of the working directory, which the paths in findings depend on."""
-        import hashlib
+    def expect(self, paths: Sequence[str]) -> None:
+        """Load what is kept of some paths, in one query."""
+        keys = {self._key(path): path for path in paths if path not in self._records}
+        rows = self._kept.get_many(list(keys))
+        for key, path in keys.items():
+            self._records[path] = _decoded(rows[key]) if key in rows else None
 
-        base, home = env.get("XDG_CACHE_HOME", ""), env.get("HOME", "")
-        top = Path(base) if os.path.isabs(base) else Path(home or os.devnull, ".cache")  # noqa: PTH117 - as a text
-        try:
-            here = os.fsencode(Path.cwd())
-        except OSError:  # it was removed
-            here = b""
-        name = hashlib.sha256(here).hexdigest()[:32]
-        return cls(top / "clawhive" / "skills" / f"{name}.json")
+    def _key(self, path: str) -> bytes:
+        return self._begin + os.fsencode(path)
 
     def known(self, path: str) -> Spot | None:
         """Return the skill at a path, where nothing that it was read from has changed."""
@@ -86,7 +82,9 @@ class ReadCache(Reader):
         return Spot(path, None if record.files is None else tuple(record.files))
 
     def _unchanged(self, path: str) -> _Record | None:
-        record = self._records.get(path)
+        if path not in self._records:
+            self.expect([path])
+        record = self._records[path]
         if record is None or not _same_files(path, record):
             return None
         self._fresh[path] = record
@@ -103,26 +101,15 @@ class ReadCache(Reader):
         began = _now()
         read = read_skill(spot, source)
         record = _record(spot, source, read, began)
-        self._changed |= record is not None or spot.path in self._records
-        self._records.pop(spot.path, None)
-        if record is not None:
-            self._fresh[spot.path] = record
+        if record is not None and (row := _encoded(record)) is not None:
+            self._records[spot.path] = self._fresh[spot.path] = record
+            self._new[self._key(spot.path)] = row
         return read
 
     def save(self) -> None:
-        """Write the cache where something changed; where it cannot be written, there is none."""
-        if not self._changed:
-            return
-        gone = [path for path in self._records if path not in self._fresh and not _is_there(path)]
-        records = {**self._records, **self._fresh}
-        for path in gone:
-            del records[path]
-        if len(records) > MAX_SKILLS:
-            records = self._fresh
-        try:
-            _write(self._file, _encoded(records))
-        except (OSError, NoJson):
-            return
+        """Put what was read anew into the cache."""
+        self._kept.put_many(self._new)
+        self._new = {}
 
 
 def _now() -> int:
@@ -167,10 +154,6 @@ def _is_link(path: str) -> bool:
     return os.path.islink(path)  # noqa: PTH114 - a Path costs more than the call
 
 
-def _is_there(path: str) -> bool:
-    return os.path.lexists(path)
-
-
 def _stamp(path: str) -> Stamp:
     found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
     return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
@@ -186,48 +169,35 @@ def _same_files(path: str, record: _Record) -> bool:
     return True
 
 
-def _loaded(file: Path) -> dict[str, _Record]:
-    """Return the records of a cache, none where it is missing, damaged, old or somebody else's."""
+def _encoded(record: _Record) -> bytes | None:
+    """Return a record as a row, None where a name in it is not UTF-8."""
     import orjson
 
     try:
-        if not _is_mine(file):
-            return {}
-        data = file.read_bytes()
-        begin = data.index(b"\n") + 1
-        body = memoryview(data)[begin:]  # without a copy: it is large
-        if data[: begin - 1] != _head(body):
-            return {}
-        rows = orjson.loads(body)
-        return {row[0]: _Record(*row[1:]) for row in rows}
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return {}
+        return orjson.dumps([record.files, record.source, record.below, record.stamps, record.read])
+    except TypeError:
+        return None
 
 
-def _is_mine(file: Path) -> bool:
-    owner = file.stat().st_uid
-    return owner == (os.getuid() if hasattr(os, "getuid") else owner)
-
-
-def _encoded(records: Mapping[str, _Record]) -> bytes:
+def _decoded(row: bytes) -> _Record | None:
+    """Return the record of a row, None where it is none."""
     import orjson
 
-    rows = [
-        [path, each.files, each.source, each.below, each.stamps, each.read]
-        for path, each in records.items()
-    ]
     try:
-        body = orjson.dumps(rows)
-    except TypeError as error:  # a name that is not UTF-8
-        raise NoJson(str(error)) from None
-    return _head(body) + b"\n" + body
+        return _Record(*orjson.loads(row))
+    except (ValueError, TypeError):
+        return None
 
 
-def _head(body: bytes | memoryview) -> bytes:
-    """Return the first line of a cache: by what it was written, and a sum against damage."""
-    from zlib import crc32
+def _scope() -> bytes:
+    """Return the begin of all keys: what reads, and the directory that findings name files from."""
+    import hashlib
 
-    return f"{SCHEMA} {_program()} {crc32(body):08x}".encode()
+    try:
+        here = os.fsencode(Path.cwd())
+    except OSError:  # it was removed
+        here = b""
+    return hashlib.sha256(f"{SCHEMA} {_program()} ".encode() + here).digest()[:16]
 
 
 def _program() -> str:
@@ -255,24 +225,3 @@ def _states(folder: str) -> Iterator[str]:
             found = entry.stat()
             if stat.S_ISREG(found.st_mode):
                 yield f"{entry.path}\0{found.st_size}\0{found.st_mtime_ns}\n"
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Replace the cache whole: processes that write at once leave that of the last."""
-    import tempfile
-
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    for old in sorted(file.parent.glob("*.json"), key=_age)[_KEPT:]:
-        old.unlink(missing_ok=True)
-
-
-def _age(file: Path) -> float:
-    return -file.stat().st_mtime

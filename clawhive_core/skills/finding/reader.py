@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clawhive_core.skills.finding.reading import ReadSkill, read_skill
 from clawhive_core.skills.finding.spot import Spot, skill_files
 
 
 class Reader:
     """Reads every file anew: what a start does, because trust must not rest on a cache."""
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """Prepare for questions about some paths."""
 
     def known(self, path: str) -> Spot | None:
         """Return the skill that a path is known to be, without a look at its files."""

@@ -108,7 +108,9 @@ def skills_in(folder: str, reader: Reader) -> list[Spot]:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
-    spots = [_spot(entry, reader) for entry in found if not entry.name.startswith(".")]
+    visible = [entry for entry in found if not entry.name.startswith(".")]
+    reader.expect([entry.path for entry in visible])
+    spots = [_spot(entry, reader) for entry in visible]
     return [spot for spot in spots if spot is not None]
 
 

@@ -1,0 +1,1 @@
+"""The adapters that keep things in SQLite files."""
