@@ -50,7 +50,7 @@ from measure import (
 
 from clawhive_core.config.config import Config
 from clawhive_core.config.load import open_config
-from clawhive_core.diagnostics.outputs import render
+from clawhive_core.diagnostics.reports import render
 from clawhive_core.hive.known_tools import CORE_TOOLS
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.checks.resolve import check_contracts

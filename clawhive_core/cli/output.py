@@ -22,7 +22,7 @@ format_option = click.option(
     default="text",
     help="`text`, `json`, `sarif`, `github`, `gitlab` or `junit`.",
 )
-"""How findings are written; `diagnostics.outputs.render` knows the forms."""
+"""The form in which findings are written; `diagnostics.reports.render` knows the forms."""
 
 _HARMLESS = frozenset("\t\u200c\u200d\xa0\u3000")
 """What Python calls not printable and texts are full of: tabs, joiners, two spaces."""

@@ -34,7 +34,7 @@ def command(settings: Settings, files: Sequence[Path], output: str, *, as_json: 
     Exits with 1 where a call is decided otherwise than its FILE says, with 2 where a FILE cannot
     be read.
     """
-    from clawhive_core.diagnostics.outputs import render
+    from clawhive_core.diagnostics.reports import render
 
     render((), output)  # an unknown form is refused before the work
     variables = _variables(settings)

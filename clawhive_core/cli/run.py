@@ -163,8 +163,8 @@ def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal]
 
 def _print_card(card: Mapping[str, Any]) -> None:
     """Print a card plainly; what it holds must not steer the terminal."""
-    from clawhive_core.diagnostics.outputs import printable
     from clawhive_core.model.canonical import canonical_text, preview
+    from clawhive_core.model.texts import printable
 
     note(f"[{printable(card['card_type'])}]")
     for name, value in card.get("data", {}).items():

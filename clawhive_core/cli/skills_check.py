@@ -60,7 +60,7 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
     Required tools are looked up in the manifests of the installed plugins and in clawhive.lock, or
     in FILE. Exits with 1 where there is an error.
     """
-    from clawhive_core.diagnostics.outputs import render
+    from clawhive_core.diagnostics.reports import render
 
     render((), options["output"])  # an unknown form is refused before the work
     if options["watch"]:
@@ -84,7 +84,7 @@ def _show(
     settings: Settings, options: dict[str, Any], report: SkillReport, fixed: int | None = None
 ) -> int:
     """Print a report, and return the exit code that it means."""
-    from clawhive_core.diagnostics.outputs import render
+    from clawhive_core.diagnostics.reports import render
 
     strict = bool(options["strict"] or settings.strict)
     if options["as_json"] or options["output"] == "json":
@@ -192,7 +192,7 @@ def _with_baseline(report: SkillReport, options: dict[str, Any]) -> SkillReport:
 
 
 def _note_summary(report: SkillReport, fixed: int | None) -> None:
-    from clawhive_core.diagnostics.outputs import counted
+    from clawhive_core.model.texts import counted
 
     number = report.baselined
     known = f", {counted(number, 'finding')} known to the baseline" if number else ""

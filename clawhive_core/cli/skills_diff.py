@@ -13,9 +13,11 @@ import click
 
 from clawhive_core.cli.output import format_option, hand_over, note, print_json, say
 from clawhive_core.cli.settings import Settings
-from clawhive_core.diagnostics.outputs import counted, lines_of, render, summary
+from clawhive_core.diagnostics.finding import lines_of, summary
+from clawhive_core.diagnostics.reports import render
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import counted
 
 if TYPE_CHECKING:
     from clawhive_core.skills.changes import SetDiff, Side

@@ -25,7 +25,7 @@ def command(settings: Settings, *, frozen: bool, output: str, as_json: bool) -> 
     What changed since is accepted with it, and shown. Exits with 1 where a skill has an error.
     """
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.diagnostics.outputs import render
+    from clawhive_core.diagnostics.reports import render
     from clawhive_core.hive.found_skills import relocked
 
     render((), output)  # an unknown form is refused before the work
@@ -43,7 +43,7 @@ def command(settings: Settings, *, frozen: bool, output: str, as_json: bool) -> 
 
 
 def _note(made: Relock) -> None:
-    from clawhive_core.diagnostics.outputs import counted
+    from clawhive_core.model.texts import counted
 
     name, skills = made.file.path.name, counted(made.skills, "skill")
     note(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
-from clawhive_core.diagnostics.fingerprint import fingerprints, portable_path
+from clawhive_core.diagnostics.reports import fingerprints, portable_path
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError

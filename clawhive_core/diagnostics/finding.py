@@ -1,14 +1,15 @@
-"""The finding: something that a check found, where it is and how to mend it."""
+"""The finding: something that a check found, its place, and the edits that mend it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Literal
 
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import counted, printable
 
 _first = itemgetter(0)
 
@@ -132,3 +133,56 @@ def count(findings: Iterable[Finding]) -> dict[str, int]:
         "warnings": counts["warning"],
         "notes": counts["note"],
     }
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """Return the closing line, such as `3 findings: 1 error, 2 warnings`."""
+    if not findings:
+        return "no findings"
+    named = [counted(number, word[:-1]) for word, number in count(findings).items() if number]
+    return f"{counted(len(findings), 'finding')}: {', '.join(named)}"
+
+
+def lines_of(finding: Finding) -> list[str]:
+    """Return a finding as its line for people, and one for its fix."""
+    place = f"{finding.place}: " if finding.place else ""
+    head = f"{place}{finding.severity} {finding.code} {finding.message}"
+    fix = [f"    fix: {printable(finding.fix.title)}"] if finding.fix else []
+    return [printable(head), *fix]
+
+
+def apply_fixes(text: str, fixes: Iterable[Fix]) -> tuple[str, int]:
+    """Return a text with fixes made, and how many were.
+
+    A fix is made whole or not at all. Of two that touch the same characters, or insert at the same
+    place, the one that begins first is made; the other waits for the next look at the file.
+    """
+    taken: list[Edit] = []
+    made = 0
+    for fix in sorted(dict.fromkeys(fixes), key=_begin):
+        with_it = [*taken]
+        for edit in fix.edits:
+            if not _fits(edit, with_it, len(text)):
+                break
+            with_it.append(edit)
+        else:
+            made += len(with_it) > len(taken)
+            taken = with_it
+    for edit in sorted(taken, key=lambda each: (each.start, each.end), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text, made
+
+
+def _begin(fix: Fix) -> tuple[int, int]:
+    return min(((edit.start, edit.end) for edit in fix.edits), default=(0, 0))
+
+
+def _fits(edit: Edit, taken: list[Edit], length: int) -> bool:
+    inside = 0 <= edit.start <= edit.end <= length
+    return inside and not any(_touch(edit, other) for other in taken)
+
+
+def _touch(one: Edit, other: Edit) -> bool:
+    if one.start == other.start:
+        return True
+    return one.start < other.end and other.start < one.end

@@ -1,4 +1,4 @@
-"""Texts that every encoding of Unicode can write."""
+"""Texts, made fit for an encoding, a line or a sentence."""
 
 from __future__ import annotations
 
@@ -16,3 +16,17 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text
+
+
+def printable(text: str) -> str:
+    """Return text for one line of a terminal: what is not printable is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its noun: `1 skill`, `2 skills`, `0 fixes`."""
+    if number != 1 and word.endswith("x"):
+        return f"{number} {word}es"
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

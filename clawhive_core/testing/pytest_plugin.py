@@ -129,7 +129,7 @@ class SkillItem(pytest.Item):
             SkillProblem: There is an error.
         """
         from clawhive_core.diagnostics.finding import count
-        from clawhive_core.diagnostics.outputs import render
+        from clawhive_core.diagnostics.reports import render
 
         found = self.check.findings(self.path.parent)
         text = render(found)

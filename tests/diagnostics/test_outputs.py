@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.diagnostics import Finding, Fix
-from clawhive_core.diagnostics.outputs import OUTPUTS, render
+from clawhive_core.diagnostics.reports import OUTPUTS, render
 from clawhive_core.errors import UsageError
 
 FOUND = [

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.diagnostics import Finding, Fix
-from clawhive_core.diagnostics.fingerprint import fingerprints
-from clawhive_core.diagnostics.outputs import OUTPUTS, render
+from clawhive_core.diagnostics.reports import OUTPUTS, fingerprints, render
 
 REPORTS = sorted(set(OUTPUTS) - {"text", "json"})
 SARIF = json.loads(Path(__file__).with_name("sarif-subset.json").read_text("utf-8"))

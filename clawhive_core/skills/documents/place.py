@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from clawhive_core.diagnostics.finding import Finding, Fix, Severity
-from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.errors import SkillError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import printable
 
 KeyPath = tuple[str | int, ...]
 """The keys and indexes that lead to a value in a document."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.model.patterns import pattern
+from clawhive_core.model.texts import printable
 from clawhive_core.skills.graphs.graph import Edge, Need, Node, SkillGraph
 
 _Part = TypeVar("_Part", Edge, Need)

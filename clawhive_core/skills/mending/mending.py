@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from clawhive_core.diagnostics.edits import with_fixes
-from clawhive_core.diagnostics.finding import Finding, sorted_findings
+from clawhive_core.diagnostics.finding import Finding, apply_fixes, sorted_findings
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.model.late import dataclass
@@ -131,7 +130,7 @@ class _Change:
 def _edits(text: str, findings: Sequence[Finding]) -> _Change | None:
     source = Source(text)
     found = [with_edits(each, source) for each in findings]
-    after, made = with_fixes(text, [each.fix for each in found if each.fix and each.fix.edits])
+    after, made = apply_fixes(text, [each.fix for each in found if each.fix and each.fix.edits])
     if after == text:
         return None
     return _Change(made, lambda file: replace_whole(file, after.encode("utf-8")))

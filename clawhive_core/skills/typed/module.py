@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from clawhive_core.diagnostics.outputs import printable
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import printable
 from clawhive_core.skills.contracts.export_checks import CORE_NAMES
 from clawhive_core.skills.contracts.run_types import startable
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
