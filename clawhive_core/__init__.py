@@ -1,217 +1,87 @@
 """ClawHive: plugins, skill contracts and a policed, audited, replayable runtime for agent tools.
 
-The names below are the public ones; each is loaded when it is first used.
+The public names are those imported below; each is loaded when it is first used.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clawhive_core.model.version import VERSION as __version__  # noqa: N811 - the name that Python's tools look for
+from clawhive_core.model.version import VERSION as __version__  # noqa: F401, N811 - the name that Python's tools look for
 
 if TYPE_CHECKING:
-    from clawhive_core.audit.spans import Span, SpanFold
-    from clawhive_core.errors import ClawHiveError, ModelError, SandboxUnavailable, ToolError
-    from clawhive_core.hive.hive import Hive
-    from clawhive_core.model.constrained import (
-        ToolProbe,
-        choice_schema,
-        constrained_request,
-        constrained_response,
-    )
-    from clawhive_core.model.events import Event, StoredEvent
-    from clawhive_core.model.failures import model_failure, retry_after, status_code, without_key
-    from clawhive_core.model.messages import (
-        ContentBlock,
-        LlmMessage,
-        LlmRequest,
-        LlmResponse,
-        MediaBlock,
-        ProviderBlock,
-        StopReason,
-        TextBlock,
-        ThinkingBlock,
-        Usage,
-    )
-    from clawhive_core.model.principal import Principal
-    from clawhive_core.model.refusal import Refusal
-    from clawhive_core.model.runs import Plan, PlannedStep, Task
-    from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolMeta, ToolResult
-    from clawhive_core.model.wire_names import WireTable, WireTools, wire_name
-    from clawhive_core.plugins.hookspecs import HookContext, hookimpl
-    from clawhive_core.plugins.tool import tool
-    from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
-    from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
-    from clawhive_core.protocols.context import Entry, InvokeContext, Stream, Workspace
-    from clawhive_core.protocols.memory import Embedder, MemoryItem, MemoryStore
-    from clawhive_core.protocols.planner import PlanContext, Planner
-    from clawhive_core.protocols.provider import ToolProvider
-    from clawhive_core.protocols.sandbox import (
-        HandlerCall,
-        HandlerEngine,
-        HandlerHost,
-        HandlerOutcome,
-        Limit,
-        SandboxCommand,
-        SandboxEngine,
-        SandboxLimits,
-        SandboxOutcome,
-        Unsupported,
-    )
-    from clawhive_core.protocols.sink import AuditSink
-    from clawhive_core.protocols.stores import (
-        Channel,
-        RunStore,
-        SkillSource,
-        Subscription,
-        SubscriptionStore,
-    )
+    from clawhive_core.audit.spans import Span as Span
+    from clawhive_core.audit.spans import SpanFold as SpanFold
+    from clawhive_core.errors import ClawHiveError as ClawHiveError
+    from clawhive_core.errors import ModelError as ModelError
+    from clawhive_core.errors import SandboxUnavailable as SandboxUnavailable
+    from clawhive_core.errors import ToolError as ToolError
+    from clawhive_core.hive.hive import Hive as Hive
+    from clawhive_core.model.constrained import ToolProbe as ToolProbe
+    from clawhive_core.model.constrained import choice_schema as choice_schema
+    from clawhive_core.model.constrained import constrained_request as constrained_request
+    from clawhive_core.model.constrained import constrained_response as constrained_response
+    from clawhive_core.model.embeddings import Embeddings as Embeddings
+    from clawhive_core.model.events import Event as Event
+    from clawhive_core.model.events import StoredEvent as StoredEvent
+    from clawhive_core.model.failures import model_failure as model_failure
+    from clawhive_core.model.failures import retry_after as retry_after
+    from clawhive_core.model.failures import status_code as status_code
+    from clawhive_core.model.failures import without_key as without_key
+    from clawhive_core.model.messages import ContentBlock as ContentBlock
+    from clawhive_core.model.messages import LlmMessage as LlmMessage
+    from clawhive_core.model.messages import LlmRequest as LlmRequest
+    from clawhive_core.model.messages import LlmResponse as LlmResponse
+    from clawhive_core.model.messages import MediaBlock as MediaBlock
+    from clawhive_core.model.messages import ProviderBlock as ProviderBlock
+    from clawhive_core.model.messages import StopReason as StopReason
+    from clawhive_core.model.messages import TextBlock as TextBlock
+    from clawhive_core.model.messages import ThinkingBlock as ThinkingBlock
+    from clawhive_core.model.messages import Usage as Usage
+    from clawhive_core.model.principal import Principal as Principal
+    from clawhive_core.model.refusal import Refusal as Refusal
+    from clawhive_core.model.runs import Plan as Plan
+    from clawhive_core.model.runs import PlannedStep as PlannedStep
+    from clawhive_core.model.runs import Task as Task
+    from clawhive_core.model.tools import Artifact as Artifact
+    from clawhive_core.model.tools import ToolCall as ToolCall
+    from clawhive_core.model.tools import ToolDef as ToolDef
+    from clawhive_core.model.tools import ToolMeta as ToolMeta
+    from clawhive_core.model.tools import ToolResult as ToolResult
+    from clawhive_core.model.wire_names import WireTable as WireTable
+    from clawhive_core.model.wire_names import WireTools as WireTools
+    from clawhive_core.model.wire_names import wire_name as wire_name
+    from clawhive_core.plugins.hookspecs import HookContext as HookContext
+    from clawhive_core.plugins.hookspecs import hookimpl as hookimpl
+    from clawhive_core.plugins.tool import tool as tool
+    from clawhive_core.protocols.adapter import LlmAdapter as LlmAdapter
+    from clawhive_core.protocols.adapter import StreamEvent as StreamEvent
+    from clawhive_core.protocols.check import CheckResult as CheckResult
+    from clawhive_core.protocols.check import PolicyCheck as PolicyCheck
+    from clawhive_core.protocols.check import PolicyRequest as PolicyRequest
+    from clawhive_core.protocols.context import Entry as Entry
+    from clawhive_core.protocols.context import InvokeContext as InvokeContext
+    from clawhive_core.protocols.context import Stream as Stream
+    from clawhive_core.protocols.context import Workspace as Workspace
+    from clawhive_core.protocols.embedder import Embedder as Embedder
+    from clawhive_core.protocols.planner import PlanContext as PlanContext
+    from clawhive_core.protocols.planner import Planner as Planner
+    from clawhive_core.protocols.provider import ToolProvider as ToolProvider
+    from clawhive_core.protocols.sandbox import HandlerCall as HandlerCall
+    from clawhive_core.protocols.sandbox import HandlerEngine as HandlerEngine
+    from clawhive_core.protocols.sandbox import HandlerHost as HandlerHost
+    from clawhive_core.protocols.sandbox import HandlerOutcome as HandlerOutcome
+    from clawhive_core.protocols.sandbox import Limit as Limit
+    from clawhive_core.protocols.sandbox import SandboxCommand as SandboxCommand
+    from clawhive_core.protocols.sandbox import SandboxEngine as SandboxEngine
+    from clawhive_core.protocols.sandbox import SandboxLimits as SandboxLimits
+    from clawhive_core.protocols.sandbox import SandboxOutcome as SandboxOutcome
+    from clawhive_core.protocols.sandbox import Unsupported as Unsupported
+    from clawhive_core.protocols.sink import AuditSink as AuditSink
+    from clawhive_core.protocols.stores import SkillSource as SkillSource
+    from clawhive_core.protocols.stores import Subscription as Subscription
+    from clawhive_core.protocols.stores import SubscriptionStore as SubscriptionStore
+else:
+    from clawhive_core.model.lazy import lazy_names
 
-_HOMES = {
-    "audit.spans": ("Span", "SpanFold"),
-    "errors": ("ClawHiveError", "ModelError", "SandboxUnavailable", "ToolError"),
-    "hive.hive": ("Hive",),
-    "model.constrained": (
-        "ToolProbe",
-        "choice_schema",
-        "constrained_request",
-        "constrained_response",
-    ),
-    "model.events": ("Event", "StoredEvent"),
-    "model.failures": ("model_failure", "retry_after", "status_code", "without_key"),
-    "model.messages": (
-        "ContentBlock",
-        "LlmMessage",
-        "LlmRequest",
-        "LlmResponse",
-        "MediaBlock",
-        "ProviderBlock",
-        "StopReason",
-        "TextBlock",
-        "ThinkingBlock",
-        "Usage",
-    ),
-    "model.principal": ("Principal",),
-    "model.refusal": ("Refusal",),
-    "model.runs": ("Plan", "PlannedStep", "Task"),
-    "model.tools": ("Artifact", "ToolCall", "ToolDef", "ToolMeta", "ToolResult"),
-    "model.wire_names": ("WireTable", "WireTools", "wire_name"),
-    "plugins.hookspecs": ("HookContext", "hookimpl"),
-    "plugins.tool": ("tool",),
-    "protocols.adapter": ("LlmAdapter", "StreamEvent"),
-    "protocols.check": ("CheckResult", "PolicyCheck", "PolicyRequest"),
-    "protocols.context": ("Entry", "InvokeContext", "Stream", "Workspace"),
-    "protocols.memory": ("Embedder", "MemoryItem", "MemoryStore"),
-    "protocols.planner": ("PlanContext", "Planner"),
-    "protocols.provider": ("ToolProvider",),
-    "protocols.sandbox": (
-        "HandlerCall",
-        "HandlerEngine",
-        "HandlerHost",
-        "HandlerOutcome",
-        "Limit",
-        "SandboxCommand",
-        "SandboxEngine",
-        "SandboxLimits",
-        "SandboxOutcome",
-        "Unsupported",
-    ),
-    "protocols.sink": ("AuditSink",),
-    "protocols.stores": (
-        "Channel",
-        "RunStore",
-        "SkillSource",
-        "Subscription",
-        "SubscriptionStore",
-    ),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Artifact",
-    "AuditSink",
-    "Channel",
-    "CheckResult",
-    "ClawHiveError",
-    "ContentBlock",
-    "Embedder",
-    "Entry",
-    "Event",
-    "HandlerCall",
-    "HandlerEngine",
-    "HandlerHost",
-    "HandlerOutcome",
-    "Hive",
-    "HookContext",
-    "InvokeContext",
-    "Limit",
-    "LlmAdapter",
-    "LlmMessage",
-    "LlmRequest",
-    "LlmResponse",
-    "MediaBlock",
-    "MemoryItem",
-    "MemoryStore",
-    "ModelError",
-    "Plan",
-    "PlanContext",
-    "PlannedStep",
-    "Planner",
-    "PolicyCheck",
-    "PolicyRequest",
-    "Principal",
-    "ProviderBlock",
-    "Refusal",
-    "RunStore",
-    "SandboxCommand",
-    "SandboxEngine",
-    "SandboxLimits",
-    "SandboxOutcome",
-    "SandboxUnavailable",
-    "SkillSource",
-    "Span",
-    "SpanFold",
-    "StopReason",
-    "StoredEvent",
-    "Stream",
-    "StreamEvent",
-    "Subscription",
-    "SubscriptionStore",
-    "Task",
-    "TextBlock",
-    "ThinkingBlock",
-    "ToolCall",
-    "ToolDef",
-    "ToolError",
-    "ToolMeta",
-    "ToolProbe",
-    "ToolProvider",
-    "ToolResult",
-    "Unsupported",
-    "Usage",
-    "WireTable",
-    "WireTools",
-    "Workspace",
-    "__version__",
-    "choice_schema",
-    "constrained_request",
-    "constrained_response",
-    "hookimpl",
-    "model_failure",
-    "retry_after",
-    "status_code",
-    "tool",
-    "wire_name",
-    "without_key",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'clawhive_core' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"clawhive_core.{home}"), name)
-    globals()[name] = value
-    return value
+    __getattr__ = lazy_names(__name__)

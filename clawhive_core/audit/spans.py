@@ -82,6 +82,8 @@ class SpanFold:
             "invocation.end": self._ended,
             "model.start": self._requested,
             "model.end": self._replied,
+            "embedding.start": self._requested,
+            "embedding.end": self._replied,
         }
 
     def take(self, stored: StoredEvent) -> list[Span]:
@@ -292,8 +294,9 @@ def _call(stored: StoredEvent, run: _Open) -> _Open:
 def _request(stored: StoredEvent, parent: str, run: _Open) -> _Open:
     event, body = stored.event, stored.event.body
     provider, model = _model(str(body["model"]))
+    operation = "embeddings" if event.kind == "embedding.start" else "chat"
     facts = {
-        "gen_ai.operation.name": "chat",
+        "gen_ai.operation.name": operation,
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
         "gen_ai.request.max_tokens": body.get("max_tokens"),
@@ -303,7 +306,7 @@ def _request(stored: StoredEvent, parent: str, run: _Open) -> _Open:
         **_of_run(run),
     }
     span_id = _span_id("model", stored.seq)
-    return _Open(stored, span_id, parent, f"chat {model}", "client", _known(facts))
+    return _Open(stored, span_id, parent, f"{operation} {model}", "client", _known(facts))
 
 
 def _model(text: str) -> tuple[str, str]:

@@ -6,60 +6,23 @@ used: help needs to find the project's root and nothing else of this room.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clawhive_core.config.config import Config, Value
-    from clawhive_core.config.load import load_config
-    from clawhive_core.config.root import find_root, user_dir
-    from clawhive_core.config.setting import Setting
-    from clawhive_core.config.settings import SETTINGS
-    from clawhive_core.config.trust import (
-        Trusted,
-        TrustList,
-        list_trust,
-        refuse_inside_run,
-        revoke_trust,
-        trust_project,
-    )
+    from clawhive_core.config.config import Config as Config
+    from clawhive_core.config.config import Value as Value
+    from clawhive_core.config.load import load_config as load_config
+    from clawhive_core.config.root import find_root as find_root
+    from clawhive_core.config.root import user_dir as user_dir
+    from clawhive_core.config.setting import Setting as Setting
+    from clawhive_core.config.settings import SETTINGS as SETTINGS
+    from clawhive_core.config.trust import Trusted as Trusted
+    from clawhive_core.config.trust import TrustList as TrustList
+    from clawhive_core.config.trust import list_trust as list_trust
+    from clawhive_core.config.trust import refuse_inside_run as refuse_inside_run
+    from clawhive_core.config.trust import revoke_trust as revoke_trust
+    from clawhive_core.config.trust import trust_project as trust_project
+else:
+    from clawhive_core.model.lazy import lazy_names
 
-_HOME = {
-    "Config": "config",
-    "SETTINGS": "settings",
-    "Setting": "setting",
-    "TrustList": "trust",
-    "Trusted": "trust",
-    "Value": "config",
-    "find_root": "root",
-    "list_trust": "trust",
-    "load_config": "load",
-    "refuse_inside_run": "trust",
-    "revoke_trust": "trust",
-    "trust_project": "trust",
-    "user_dir": "root",
-}
-
-__all__ = [
-    "SETTINGS",
-    "Config",
-    "Setting",
-    "TrustList",
-    "Trusted",
-    "Value",
-    "find_root",
-    "list_trust",
-    "load_config",
-    "refuse_inside_run",
-    "revoke_trust",
-    "trust_project",
-    "user_dir",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'clawhive_core.config' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"clawhive_core.config.{home}"), name)
+    __getattr__ = lazy_names(__name__)

@@ -377,6 +377,13 @@ _MODELS = (
         flag="--planner",
     ),
     Setting(
+        "model.embedding",
+        "text",
+        None,
+        "What turns texts into vectors: `PROVIDER:NAME`; unset: the first embedder that sends "
+        "nothing out of this process.",
+    ),
+    Setting(
         "model.max_tokens",
         "integer",
         8192,

@@ -21,6 +21,8 @@ APPROVAL_RESOLVED = "approval.resolved"
 MODEL_START = "model.start"
 MODEL_END = "model.end"
 MODEL_RETRY = "model.retry"
+EMBEDDING_START = "embedding.start"
+EMBEDDING_END = "embedding.end"
 GRANT_ISSUED = "grant.issued"
 GRANT_REVOKED = "grant.revoked"
 GRANT_USED = "grant.used"
@@ -259,6 +261,30 @@ _KINDS = (
             "model": "the name after the colon",
             "error": "{code, message} of the attempt",
             "wait_seconds": "how long the next attempt waits",
+        },
+    ),
+    Kind(
+        EMBEDDING_START,
+        1,
+        "texts are about to be sent to an embedder; status running",
+        {
+            "model": "PROVIDER:NAME",
+            "asked": "the model as it was asked for, or null where the configured one was meant",
+            "texts": "the texts (blob)",
+            "count": "how many texts",
+        },
+    ),
+    Kind(
+        EMBEDDING_END,
+        1,
+        "an embedder answered or failed; status succeeded or failed",
+        {
+            "model": "PROVIDER:NAME",
+            "answered_by": "the model, as the provider names it, or null",
+            "vectors": "the vectors in order, 32-bit floats, little-endian (blob), or null",
+            "dimension": "the length of each vector",
+            "usage": "tokens and cost, or null",
+            "error": "{code, message, fix}, or null",
         },
     ),
     Kind(

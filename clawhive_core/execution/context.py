@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +14,7 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
@@ -43,6 +44,12 @@ class Services(Protocol):
 
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model on this call's behalf."""
+        ...
+
+    async def embed_nested(
+        self, context: ToolContext, texts: Sequence[str], model: str | None
+    ) -> Embeddings:
+        """Ask an embedder on this call's behalf."""
         ...
 
     def redact(self, secret: str) -> None:
@@ -206,6 +213,10 @@ class ToolContext:
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model under the run's rights, budget and log."""
         return await self.services.complete_nested(self, request)
+
+    async def embed(self, texts: Sequence[str], model: str | None = None) -> Embeddings:
+        """Ask an embedder under the run's rights, budget and log."""
+        return await self.services.embed_nested(self, texts, model)
 
     def secret(self, name: str) -> str:
         """Return a secret and redact it from here on."""

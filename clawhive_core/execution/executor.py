@@ -47,6 +47,7 @@ from clawhive_core.execution.results import error_of, finish, parked_result, par
 from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
+from clawhive_core.model.embeddings import Embeddings, checked_texts
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
@@ -381,6 +382,23 @@ class Executor:
             )
 
         return await context.nested.run(complete)
+
+    async def embed_nested(
+        self, context: ToolContext, texts: Sequence[str], model: str | None
+    ) -> Embeddings:
+        """Ask an embedder for a tool, under the run's rights and log."""
+        models = self._wiring.models
+        if models is None:
+            raise ToolError("no embedder is configured", code="unknown_model")
+        asked = checked_texts(texts)
+
+        async def embed() -> Embeddings:
+            number, recorded = await context.nested.take_vectors(asked, model)
+            return recorded or await models.embed(
+                asked, model, context.scope.below(number, context.deadline)
+            )
+
+        return await context.nested.run(embed)
 
     def redact(self, secret: str) -> None:
         """Keep a value out of the log from now on."""

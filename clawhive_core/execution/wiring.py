@@ -10,6 +10,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.protocols.check import PolicyCheck
@@ -17,10 +18,14 @@ from clawhive_core.protocols.context import Store
 
 
 class Completer(Protocol):
-    """The way to a model, for tools that ask one."""
+    """The way to models, for tools that ask one."""
 
     async def complete(self, request: LlmRequest, scope: CallScope) -> LlmResponse:
         """Answer a request under the run's rights, budget and log."""
+        ...
+
+    async def embed(self, texts: Sequence[str], model: str | None, scope: CallScope) -> Embeddings:
+        """Return vectors of texts, likewise."""
         ...
 
 

@@ -15,6 +15,7 @@ from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
@@ -44,6 +45,10 @@ class Contributed:
         A plugin that failed is there under its id, to say why.
         """
         return self._adapters
+
+    def embedders(self) -> Mapping[str, Embedder]:
+        """Return the embedders by name, chosen as the adapters are."""
+        return self._embedders
 
     def checks(self) -> Sequence[PolicyCheck]:
         """Return the policy checks, and one that denies for each plugin whose own failed."""
@@ -77,14 +82,15 @@ class Contributed:
         return found[0] if found else SubscriptionBook(log)
 
     async def close(self) -> None:
-        """Close the adapters that were made, at the same time; none is waited for without end."""
+        """Close adapters and embedders that were made, at the same time, each within its time."""
+        made = (self.__dict__.get(name, {}) for name in ("_adapters", "_embedders"))
         async with anyio.create_task_group() as group:
-            for adapter in self.__dict__.get("_adapters", {}).values():
-                group.start_soon(self._close, adapter)
+            for each in (each for table in made for each in table.values()):
+                group.start_soon(self._close, each)
 
-    async def _close(self, adapter: LlmAdapter) -> None:
+    async def _close(self, made: LlmAdapter | Embedder) -> None:
         with suppress(Exception):
-            await run_bounded(adapter.close(), self._close_seconds, _GRACE_SECONDS)
+            await run_bounded(made.close(), self._close_seconds, _GRACE_SECONDS)
 
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:
@@ -94,6 +100,15 @@ class Contributed:
         failed = self._plugins.failed_hooks("clawhive_llm_adapters")
         stand_ins: list[LlmAdapter] = [FailedAdapter(record) for record in failed]
         return {adapter.name: adapter for adapter in (*stand_ins, *reversed(found))}
+
+    @cached_property
+    def _embedders(self) -> dict[str, Embedder]:
+        from clawhive_core.runs.model_calls.failed_adapter import FailedAdapter
+
+        found: Sequence[Embedder] = self.values("clawhive_embedders")
+        failed = self._plugins.failed_hooks("clawhive_embedders")
+        stand_ins: list[Embedder] = [FailedAdapter(record) for record in failed]
+        return {each.name: each for each in (*stand_ins, *reversed(found))}
 
     @cached_property
     def _checks(self) -> list[PolicyCheck]:

@@ -43,7 +43,7 @@ from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.loop.conversation import answers_before
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.model_calls.models import Embedders, Models
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.aside import beside
 from clawhive_core.runs.record.lineage import used_below
@@ -97,7 +97,8 @@ class Hive:
         self.approvals = approval_book(log, config, env)
         if persistent.pending:
             self.approvals.finish()
-        asked = (partial(patience, config), partial(answers_before, log))
+        embedders = Embedders(contributed.embedders, config.get("model.embedding"))
+        asked = (partial(patience, config), partial(answers_before, log), embedders)
         self.models = Models(contributed.adapters, log, *asked)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)

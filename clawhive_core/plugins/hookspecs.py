@@ -14,32 +14,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clawhive_core.plugins.hook_context import HookContext, hookimpl, hookspec
-from clawhive_core.plugins.store_hooks import (
-    clawhive_memory_stores,
-    clawhive_run_stores,
-    clawhive_skill_sources,
-    clawhive_subscription_stores,
-)
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
-from clawhive_core.protocols.memory import Embedder, MemoryStore
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.sink import AuditSink
-from clawhive_core.protocols.stores import Channel, RunStore, SkillSource, SubscriptionStore
+from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
 
 if TYPE_CHECKING:
     import click
 
-__all__ = [
-    "HookContext",
-    "clawhive_memory_stores",
-    "clawhive_run_stores",
-    "clawhive_skill_sources",
-    "clawhive_subscription_stores",
-    "hookimpl",
-]
+__all__ = ["HookContext", "hookimpl"]
 
 HOOK_API = 1
 """The version of these hooks; a manifest's `hook_api` must name one of `SUPPORTED_HOOK_APIS`."""
@@ -222,19 +209,26 @@ def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
 
 @hookspec
 def clawhive_embedders(ctx: HookContext) -> list[Embedder]:
-    """Return embedders, which turn texts into unit vectors.
+    """Return embedders; `name` is what stands before the colon in `model.embedding`.
 
-    For plugins with a model in this process or behind an API. Vectors of two models never mix.
+    For plugins with an embedding model in this process or behind an API. A tool reaches them by
+    `await ctx.embed(texts)`; retries, budgets, rights and the log are the core's.
 
     Example:
-        from clawhive_core import hookimpl
+        from clawhive_core import Embeddings, hookimpl
 
         class Lengths:
-            model = "lengths-1"
-            dimensions = 2
+            name = "lengths"
+            host = None
+            default_host = None
+            default_model = "two"
 
-            async def embed(self, texts):
-                return [[1.0, 0.0] if len(text) > 100 else [0.0, 1.0] for text in texts]
+            async def embed(self, texts, model):
+                vectors = [(1.0, 0.0) if len(text) > 100 else (0.0, 1.0) for text in texts]
+                return Embeddings(model, tuple(vectors))
+
+            async def close(self):
+                pass
 
         @hookimpl
         def clawhive_embedders(ctx):
@@ -243,27 +237,63 @@ def clawhive_embedders(ctx: HookContext) -> list[Embedder]:
 
 
 @hookspec
-def clawhive_channels(ctx: HookContext) -> list[Channel]:
-    """Return ways in for messages of people, such as a chat service.
+def clawhive_skill_sources(ctx: HookContext) -> list[SkillSource]:
+    """Return further places of skills: absolute paths of folders that hold them.
 
-    For plugins that receive messages, run tasks with them and reply.
+    For plugins that ship skills or keep a checkout of them. Skills of plugins come after the
+    project's and the user's, and before those that ClawHive ships.
 
     Example:
+        from pathlib import PurePath
+
         from clawhive_core import hookimpl
 
-        class Mailbox:
-            name = "mailbox"
+        class Team:
+            name = "team"
 
-            def __init__(self, messages):
-                self.messages = messages
+            def __init__(self, root):
+                self.root = root
 
-            async def serve(self, hive):
-                for message in self.messages:
-                    await hive.run(message)
+            def folders(self):
+                return [str(PurePath(self.root) / "team-skills")]
 
         @hookimpl
-        def clawhive_channels(ctx):
-            return [Mailbox(ctx.settings.get("messages", []))]
+        def clawhive_skill_sources(ctx):
+            return [Team(ctx.root)]
+    """
+
+
+@hookspec
+def clawhive_subscription_stores(ctx: HookContext) -> list[SubscriptionStore]:
+    """Return a store of subscriptions, which takes the place of the project's own.
+
+    For plugins over a shop or an account server. It is asked at each call of a tool that is for
+    subscribers; where it raises, the call is denied. Of several stores the first plugin's counts.
+
+    Example:
+        from clawhive_core import Subscription, hookimpl
+
+        class Staff:
+            def __init__(self, names):
+                self.names = names
+
+            async def has(self, user_id, skill_id):
+                return user_id in self.names
+
+            async def add(self, user_id, skill_id):
+                raise PermissionError("the list of the staff is kept elsewhere")
+
+            async def remove(self, user_id, skill_id):
+                raise PermissionError("the list of the staff is kept elsewhere")
+
+            async def list(self, user_id=None, skill_id=None):
+                asked = self.names if user_id is None else [user_id]
+                since, skill = "2026-01-01T00:00:00Z", skill_id or "*"
+                return [Subscription(each, skill, since) for each in asked if each in self.names]
+
+        @hookimpl
+        def clawhive_subscription_stores(ctx):
+            return [Staff(ctx.settings.get("staff", ["local"]))]
     """
 
 
@@ -299,11 +329,8 @@ PROTOCOLS: dict[str, type | None] = {
     "clawhive_planners": Planner,
     "clawhive_sandboxes": SandboxEngine,
     "clawhive_embedders": Embedder,
-    "clawhive_memory_stores": MemoryStore,
-    "clawhive_run_stores": RunStore,
     "clawhive_skill_sources": SkillSource,
     "clawhive_subscription_stores": SubscriptionStore,
-    "clawhive_channels": Channel,
     "clawhive_commands": None,
 }
 """Each hook and the protocol of what it returns; None where it is click's Command."""

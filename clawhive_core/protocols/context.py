@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 
@@ -215,6 +216,19 @@ class InvokeContext(Protocol):
 
     async def complete(self, request: LlmRequest) -> LlmResponse:
         """Ask a model, under the run's budget, rights and log."""
+        ...
+
+    async def embed(self, texts: Sequence[str], model: str | None = None) -> Embeddings:
+        """Return one vector of length 1 a text, under the run's budget, rights and log.
+
+        Args:
+            texts: The texts, none of them empty.
+            model: `PROVIDER:NAME`; None for the configuration's `model.embedding`.
+
+        Raises:
+            UnknownModel: No embedder serves it.
+            ModelError: It failed; `denied` where policy does not allow it.
+        """
         ...
 
     def secret(self, name: str) -> str:

@@ -1,34 +1,11 @@
-"""Where runs and subscriptions live, so that several machines can share them."""
+"""Where subscriptions and further skills live."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
-
-
-class RunStore(Protocol):
-    """The append-only log of runs and the owner rows beside it; one conformance suite for all."""
-
-    async def append(self, *events: Event, sync: bool = False) -> list[int]:
-        """Commit events in order and return their sequence numbers.
-
-        They are then durable against a killed process, with `sync` against a power cut.
-
-        Raises:
-            LogWriteFailed: Nothing of the batch was kept.
-        """
-        ...
-
-    async def events(self, run_id: str) -> list[StoredEvent]:
-        """Return a run's events in order."""
-        ...
-
-    async def claim(self, run_id: str, owner: Mapping[str, Any]) -> bool:
-        """Take a run that has no living owner, by compare-and-swap."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +50,4 @@ class SkillSource(Protocol):
 
     def folders(self) -> Sequence[str]:
         """Return absolute paths of directories that hold skills."""
-        ...
-
-
-class Channel(Protocol):
-    """A way in for messages of people, such as a chat service."""
-
-    @property
-    def name(self) -> str:
-        """The channel's name."""
-        ...
-
-    async def serve(self, hive: Any) -> None:
-        """Receive messages, run tasks and reply until cancelled."""
         ...

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.log import EventLog
@@ -13,24 +14,34 @@ from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.model_calls.models import Models, Provider
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.record.journal import run_event
 from clawhive_core.runs.record.ownership import release
 from clawhive_core.runs.replays.replay import (
+    ANSWERS,
     COMPARED,
     Diverged,
     Record,
     RecordedJournal,
     recorded_answer,
+    recorded_embedder,
+    recorded_embeddings,
 )
-from clawhive_core.runs.replays.replay_live import RecordedTools, repeated_turn, tools_of
+from clawhive_core.runs.replays.replay_live import (
+    RecordedTools,
+    repeated_embeddings,
+    repeated_turn,
+    tools_of,
+)
 
 
 class ResumingJournal(RecordedJournal):
@@ -74,7 +85,7 @@ class ResumingModels(Models):
     def __init__(
         self, record: Record, live: Models, journal: ResumingJournal, turns: Record | None = None
     ) -> None:
-        super().__init__(live.adapters, journal, live.patience, live.answers_before)
+        super().__init__(live.adapters, journal, live.patience, live.answers_before, live.embedders)
         self._record = record
         self._live = live
         self._turns = turns
@@ -90,7 +101,7 @@ class ResumingModels(Models):
         self._live.used(run_id)
         return super().used(run_id)
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
+    def _allow(self, adapter: Provider, scope: CallScope) -> str:
         """Decide the requests that are sent now; those of the record were decided."""
         unsent = self._turns is not None or self._is_recorded(scope)
         return "" if unsent else super()._allow(adapter, scope)
@@ -106,8 +117,27 @@ class ResumingModels(Models):
             return recorded_answer(self._record, scope)
         return await super()._answer(adapter, request, scope, right)
 
+    def embedder(self, model: str | None, scope: CallScope) -> tuple[Embedder, str]:
+        """Return the embedder that is asked now; of the record's requests only the name."""
+        recorded = recorded_embedder(self._record, scope)
+        if recorded is None or not self._is_recorded(scope):
+            return super().embedder(recorded or model, scope)
+        return cast("Embedder", None), recorded
+
+    def _leaves(self, adapter: Provider | None) -> bool:
+        return adapter is not None and super()._leaves(adapter)
+
+    async def _embedded(
+        self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
+    ) -> Embeddings:
+        if self._is_recorded(scope):
+            return recorded_embeddings(self._record, scope)
+        if self._turns is not None:
+            return repeated_embeddings(self._turns, scope)
+        return await super()._embedded(embedder, texts, called, scope, right)
+
     def _is_recorded(self, scope: CallScope) -> bool:
-        return bool(self._record.waiting.get((scope.step_id, "model.end")))
+        return any(self._record.waiting.get((scope.step_id, kind)) for kind in ANSWERS)
 
 
 class ResumingDoor:

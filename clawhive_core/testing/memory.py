@@ -15,6 +15,7 @@ from clawhive_core.plugins.manager import PluginManager, PluginOptions, open_plu
 from clawhive_core.plugins.plugin import PluginRecord
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine
 
@@ -28,6 +29,7 @@ async def memory_hive(
     adapters: Sequence[LlmAdapter] = (),
     checks: Sequence[PolicyCheck] = (),
     sandboxes: Sequence[SandboxEngine] = (),
+    embedders: Sequence[Embedder] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Hive]:
     """Open a Hive over a temporary project, with an environment of its own, and remove it after.
@@ -40,6 +42,7 @@ async def memory_hive(
         adapters: What answers model requests; `adapter.name` is the part before the colon.
         checks: Policy checks.
         sandboxes: Sandbox engines, preferred first.
+        embedders: What makes vectors of texts.
         settings: Configuration values by key.
 
     Example:
@@ -53,6 +56,7 @@ async def memory_hive(
         "clawhive_llm_adapters": tuple(adapters),
         "clawhive_policy_checks": tuple(checks),
         "clawhive_sandboxes": tuple(sandboxes),
+        "clawhive_embedders": tuple(embedders),
     }
     flags = dict(settings or {})
 

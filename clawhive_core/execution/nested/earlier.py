@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -12,10 +12,17 @@ from clawhive_core.errors import InvalidInput
 from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored as stored_event
-from clawhive_core.execution.nested.recorded import CALL_KINDS, RecordedCall, answer_of, full
+from clawhive_core.execution.nested.recorded import (
+    CALL_KINDS,
+    RecordedCall,
+    answer_of,
+    embeddings_of,
+    full,
+)
 from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.model.canonical import canonical, canonical_text, digest
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
@@ -23,7 +30,7 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_jso
 
 @dataclass(slots=True)
 class EarlierCall:
-    """One thing that a tool asked for: a call of another tool, or an answer of a model."""
+    """One thing that a tool asked for: a call of another tool, an answer of a model, vectors."""
 
     number: int
     keys: set[str] = field(default_factory=set[str])
@@ -39,7 +46,10 @@ class EarlierCall:
         if event.kind == "model.start":
             self.keys.add(_key_of_row(body, full(log, body["system"])))
             self.preview, self.answer = f"a request to {body['model']}", None
-        elif event.kind == "model.end":
+        elif event.kind == "embedding.start":
+            self.keys.add(_key_of_texts(full(log, body["texts"]), body["asked"]))
+            self.preview, self.answer = f"vectors of {body['model']}", None
+        elif event.kind in {"model.end", "embedding.end"}:
             self.answer = stored
         elif event.kind in CALL_KINDS:
             self.call = self.call or RecordedCall(stored)
@@ -81,6 +91,10 @@ class Earlier:
         """Take the request that is made again, None where there is none."""
         return self._take(_key_of_request(request, self._redacted))
 
+    def texts(self, texts: Sequence[str], model: str | None) -> EarlierCall | None:
+        """Take the request for vectors that is made again, None where there is none."""
+        return self._take(_key_of_texts(self._redacted(list(texts)), model))
+
     def ahead(self) -> EarlierCall | None:
         """Return the next call that was made after all that are taken, None where none was."""
         if self._reached == self.last:
@@ -95,6 +109,15 @@ class Earlier:
             ClawHiveError: The log lost what it answered.
         """
         return None if found.answer is None else answer_of(self._log, found.answer)
+
+    def embeddings(self, found: EarlierCall) -> Embeddings | None:
+        """Return what an embedder answered, None where the log has no answer.
+
+        Raises:
+            ModelError: The embedder failed.
+            ClawHiveError: The log lost what it answered.
+        """
+        return None if found.answer is None else embeddings_of(self._log, found.answer)
 
     def _take(self, key: str) -> EarlierCall | None:
         """Take the first equal call: those that run side by side may come in another order."""
@@ -138,6 +161,10 @@ def earlier_calls(log: EventLog, scope: CallScope) -> Earlier:
 
 def _call_key(name: str, input: Any) -> str:
     return canonical_text(["call", name, input])
+
+
+def _key_of_texts(texts: Sequence[str], model: str | None) -> str:
+    return canonical_text(["embed", model, texts])
 
 
 def _key_of_request(request: LlmRequest, redacted: Callable[[Any], Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -11,6 +11,7 @@ from clawhive_core.errors import ClawHiveError, NeedHumanApproval, RunError, Sto
 from clawhive_core.execution.nested.earlier import Earlier, EarlierCall
 from clawhive_core.execution.nested.recorded import LOST, RecordedCall
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 
@@ -98,6 +99,20 @@ class NestedCalls:
         if self.earlier is not None and found is not None:
             return found.number, self.earlier.answer(found)
         return await self._new(f"a request to {request.model}"), None
+
+    async def take_vectors(
+        self, texts: Sequence[str], model: str | None
+    ) -> tuple[int, Embeddings | None]:
+        """Return the number of a request to an embedder, and the recorded answer.
+
+        Raises:
+            RunError: `not_resumable`: the log has others here.
+            ModelError: It is recorded that the embedder failed.
+        """
+        found = None if self.earlier is None else self.earlier.texts(texts, model)
+        if self.earlier is not None and found is not None:
+            return found.number, self.earlier.embeddings(found)
+        return await self._new(f"vectors of {len(texts)} texts"), None
 
     async def _new(self, what: str) -> int:
         """Return the number of a call that the log has not; it comes after those that it has."""

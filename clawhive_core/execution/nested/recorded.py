@@ -10,6 +10,7 @@ from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
 from clawhive_core.model.approvals import edits
+from clawhive_core.model.embeddings import Embeddings, unpacked
 from clawhive_core.model.events import Blob, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
@@ -107,10 +108,7 @@ def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
         ModelError: The model failed.
         ClawHiveError: The log lost what it answered.
     """
-    body = end.event.body
-    if body["error"] is not None:
-        error = body["error"]
-        raise ModelError(error["message"], code=error["code"], fix=error.get("fix"))
+    body = _body_of(end)
     blocks = full(log, body["response"])
     return LlmResponse(
         tuple(block_from_json(block) for block in blocks),
@@ -118,6 +116,31 @@ def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
         Usage(**body["usage"]),
         **{name: body.get(key) for name, key in ANSWERED.items()},
     )
+
+
+def embeddings_of(log: EventLog, end: StoredEvent) -> Embeddings:
+    """Return an embedder's answer from its `embedding.end`.
+
+    Raises:
+        ModelError: The embedder failed.
+        ClawHiveError: The log lost what it answered.
+    """
+    body = _body_of(end)
+    vectors = unpacked(full(log, body["vectors"]), body["dimension"])
+    return Embeddings(body["answered_by"], vectors, Usage(**body["usage"]))
+
+
+def _body_of(end: StoredEvent) -> Mapping[str, Any]:
+    """Return what a model or an embedder answered.
+
+    Raises:
+        ModelError: It failed.
+    """
+    body = end.event.body
+    if body["error"] is not None:
+        error = body["error"]
+        raise ModelError(error["message"], code=error["code"], fix=error.get("fix"))
+    return body
 
 
 def full(log: EventLog, body: Any) -> Any:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from clawhive_core.errors import PluginError
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.plugins.plugin import PluginRecord
 from clawhive_core.protocols.adapter import StreamEvent
 
 
 class FailedAdapter:
-    """Stands for the adapters of a plugin that failed to load, under its id: it says why."""
+    """Stands for the adapters and embedders of a plugin that failed to load: it says why."""
 
     host = None
     default_host = None
     supports_tools = False
+    default_model = ""
 
     def __init__(self, record: PluginRecord) -> None:
         self.name = record.id
@@ -37,6 +39,15 @@ class FailedAdapter:
             PluginError: Always, with what the plugin failed of.
         """
         yield StreamEvent("done", response=await self.chat(request))
+
+    async def embed(self, texts: Sequence[str], model: str) -> Embeddings:
+        """Fail.
+
+        Raises:
+            PluginError: Always, with what the plugin failed of.
+        """
+        del texts, model
+        raise self._error()
 
     async def close(self) -> None:
         """Do nothing: there is nothing to release."""

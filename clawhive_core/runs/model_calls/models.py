@@ -1,12 +1,20 @@
-"""The one way to a model: rights, deadline, record."""
+"""The one way to a model, of answers or of embeddings: rights, deadline, record."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from functools import cache, lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
@@ -19,17 +27,21 @@ from clawhive_core.execution.refusals import with_rights
 from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, is_plain_number, preview
+from clawhive_core.model.embeddings import Embeddings, checked_texts, packed, unit_vectors
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.failures import model_failure
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
 from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.model_calls.readable import readable
 from clawhive_core.runs.model_calls.retry import delay, late
 from clawhive_core.runs.record.journal import Journal
+
+T = TypeVar("T")
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
@@ -64,14 +76,67 @@ class Offer:
         return cls(tools, Blob(rows, encoded=data), sha256(data).hexdigest())
 
 
+class Provider(Protocol):
+    """What rights and deadlines need to know of an adapter or an embedder."""
+
+    @property
+    def name(self) -> str:
+        """The part of `PROVIDER:NAME` before the colon."""
+        ...
+
+    @property
+    def host(self) -> str | None:
+        """The host it talks to, None where nothing leaves the process."""
+        ...
+
+    @property
+    def default_host(self) -> str | None:
+        """The provider's own host."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embedders:
+    """The embedders of a project, and which one is asked where nobody names one."""
+
+    found: Callable[[], Mapping[str, Embedder]] = dict
+    """Embedders by name; asked when one is first needed."""
+    default: str | None = None
+    """`PROVIDER:NAME` of the configuration."""
+
+    def of(self, model: str | None) -> tuple[Embedder, str]:
+        """Return the embedder of `PROVIDER:NAME` or `PROVIDER`, and the whole name.
+
+        Where neither the caller nor the configuration names one, it is the first in this process:
+        no text leaves it because a plugin was installed.
+
+        Raises:
+            UnknownModel: No embedder serves it, or none may be chosen.
+        """
+        found, wanted = self.found(), model or self.default
+        if wanted is None:
+            here = [each for each in found.values() if each.host is None]
+            if here:
+                return here[0], f"{here[0].name}:{here[0].default_model}"
+        provider, _, name = (wanted or "").partition(":")
+        if provider not in found:
+            raise UnknownModel(
+                "no embedding model is chosen" if wanted is None else f"no embedder is `{wanted}`",
+                place="model.embedding",
+                fix=_embedder_fix(sorted(found)),
+            )
+        return found[provider], f"{provider}:{name or found[provider].default_model}"
+
+
 class Models:
-    """Answers requests through the adapter that their model names.
+    """Answers requests through the adapter that their model names, and embeds texts.
 
     Args:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
         patience: How long the provider of a name is waited for; asked once for each.
         answers_before: How many answers the conversation of a run had before the run.
+        embedders: What makes vectors.
     """
 
     def __init__(
@@ -80,8 +145,10 @@ class Models:
         journal: Journal,
         patience: Callable[[str], Patience] = lambda _: Patience(),
         answers_before: Callable[[str], int] = lambda _: 0,
+        embedders: Embedders | None = None,
     ) -> None:
         self.adapters = adapters
+        self.embedders = embedders or Embedders()
         self.patience = cache(patience)
         self.answers_before = answers_before
         self._journal = journal
@@ -139,6 +206,44 @@ class Models:
         self._failed(request, scope, error)
         raise error
 
+    async def embed(self, texts: Sequence[str], model: str | None, scope: CallScope) -> Embeddings:
+        """Return one vector of length 1 a text, in order.
+
+        Args:
+            texts: The texts; none is empty.
+            model: `PROVIDER:NAME` or `PROVIDER`; None for `model.embedding`.
+            scope: Whose request it is.
+
+        Raises:
+            UnknownModel: No embedder serves it.
+            InvalidInput: A text is no text or empty, or there are too many.
+            ModelError: The provider failed; `denied` where policy does not allow the call.
+        """
+        asked = checked_texts(texts)
+        embedder, called = self.embedder(model, scope)
+        right = self._allow(embedder, scope)
+        started = _embedding_started(called, model, asked, scope)
+        if self._leaves(embedder):
+            await self._journal.append(started)
+        else:
+            self._journal.post(started)
+        try:
+            found = await self._embedded(embedder, asked, called, scope, right)
+        except ClawHiveError as failure:
+            error = failure
+        except Exception as failure:  # noqa: BLE001 - an embedder is a plugin: its bugs are its failures
+            error = ModelError(f"`{called}`: {type(failure).__name__}: {failure}")
+        else:
+            self._embedding_ended(called, scope, found)
+            return found
+        self._embedding_failed(called, scope, error)
+        raise error
+
+    def embedder(self, model: str | None, scope: CallScope) -> tuple[Embedder, str]:
+        """Return the embedder of `PROVIDER:NAME` or `PROVIDER`, and the whole name."""
+        del scope
+        return self.embedders.of(model)
+
     def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
         """Open a run's account, below that of the run which started it, where that one is here."""
         above = None if parent_run_id is None else self._budgets.get(parent_run_id)
@@ -162,65 +267,69 @@ class Models:
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        """Ask the adapter, and again where that may help, within the run's budget and rights."""
-        patience, attempt = self.patience(adapter.name), 0
+        """Ask the adapter."""
+        streams = scope.run.streams and scope.parent_invocation_id is None
+
+        def ask() -> Awaitable[LlmResponse]:
+            return _streamed(adapter, request, scope) if streams else adapter.chat(request)
+
+        return await self._asked(adapter, request.model, scope, right, ask)
+
+    async def _embedded(
+        self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
+    ) -> Embeddings:
+        """Ask the embedder."""
+        name = called.partition(":")[2]
+
+        def ask() -> Awaitable[Embeddings]:
+            return embedder.embed(texts, name)
+
+        answer = await self._asked(embedder, name, scope, right, ask)
+        return unit_vectors(answer, texts, called)
+
+    async def _asked(
+        self,
+        provider: Provider,
+        model: str,
+        scope: CallScope,
+        right: str,
+        ask: Callable[[], Awaitable[T]],
+    ) -> T:
+        """Ask a provider, and again where that may help, within the run's budget and rights."""
+        patience, attempt = self.patience(provider.name), 0
         while True:
             left = self.budget(scope.run.run_id).check()
             attempt += 1
             seconds = patience.seconds if left is None else min(patience.seconds, left)
             try:
-                return await self._attempt(adapter, request, scope, right, seconds)
+                return await _attempt(provider, scope, right, seconds, ask)
             except Overdue:
-                name = f"`{adapter.name}:{request.model}`"
+                name = f"`{provider.name}:{model}`"
                 if seconds < patience.seconds:
                     raise spent("seconds", f"{name} had not answered by then") from None
                 # Not made again: whoever waited this long should not wait as long once more.
-                raise late(adapter.name, f"{name} did not answer within {seconds:g} s") from None
+                raise late(provider.name, f"{name} did not answer within {seconds:g} s") from None
             except ModelError as error:
                 import random
 
                 wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
                 if wait is None or (left is not None and wait > left):
                     raise
-                self._retried(request, scope, error, wait)
+                self._retried(model, scope, error, wait)
             await anyio.sleep(wait)
-            right = self._allow(adapter, scope)
+            right = self._allow(provider, scope)
 
-    async def _attempt(
-        self,
-        adapter: LlmAdapter,
-        request: LlmRequest,
-        scope: CallScope,
-        right: str,
-        seconds: float,
-    ) -> LlmResponse:
-        streams = scope.run.streams and scope.parent_invocation_id is None
-        work = _streamed(adapter, request, scope) if streams else adapter.chat(request)
-        bounded = Bounded(work, _GRACE_SECONDS)
-        unwatched = ends_with_rights(scope.run.rules, (right,), bounded.cut)
-        try:
-            return await bounded.wait(seconds)
-        except Overdue:
-            if not bounded.is_cut:
-                raise
-            message = f"the right to ask `{adapter.name}` was revoked while it answered"
-            raise ModelError(message, code="right_revoked") from None
-        finally:
-            unwatched()
-
-    def _retried(
-        self, request: LlmRequest, scope: CallScope, error: ModelError, wait: float
-    ) -> None:
+    def _retried(self, model: str, scope: CallScope, error: ModelError, wait: float) -> None:
         """Record that an attempt failed, and let listeners forget what they saw of it."""
         body = {
-            "model": request.model,
+            "model": model,
             "error": {"code": error.code, "message": error.message},
             "wait_seconds": round(wait, 3),
         }
         self._post(scope, "model.retry", body, "failed")
-        scope.run.signal(Signal("again", scope.step_id, request.model, text=error.message))
+        scope.run.signal(Signal("again", scope.step_id, model, text=error.message))
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
+    def _allow(self, adapter: Provider, scope: CallScope) -> str:
         """Return the id of the grant that allows to ask an adapter.
 
         Raises:
@@ -238,7 +347,7 @@ class Models:
             )
         return authority.rule
 
-    def _leaves(self, adapter: LlmAdapter) -> bool:
+    def _leaves(self, adapter: Provider) -> bool:
         """Whether what an adapter is asked leaves this process."""
         return adapter.host is not None
 
@@ -300,6 +409,29 @@ class Models:
         }
         self._post(scope, "model.end", body, "failed")
 
+    def _embedding_ended(self, called: str, scope: CallScope, found: Embeddings) -> None:
+        body = {
+            "model": called,
+            "answered_by": found.model,
+            "vectors": Blob(packed(found.vectors)),
+            "dimension": found.dimension,
+            "usage": found.usage.to_dict(),
+            "error": None,
+        }
+        self._post(scope, "embedding.end", body, "succeeded")
+        self.budget(scope.run.run_id).charge(found.usage)
+
+    def _embedding_failed(self, called: str, scope: CallScope, error: ClawHiveError) -> None:
+        body = {
+            "model": called,
+            "answered_by": None,
+            "vectors": None,
+            "dimension": 0,
+            "usage": None,
+            "error": {"code": error.code, "message": error.message, "fix": error.fix},
+        }
+        self._post(scope, "embedding.end", body, "failed")
+
     def _post(
         self,
         scope: CallScope,
@@ -348,11 +480,46 @@ def _asked(request: LlmRequest) -> dict[str, Any]:
     return {"asked": Blob(further)} if further else {}
 
 
+def _embedding_started(
+    called: str, asked: str | None, texts: Sequence[str], scope: CallScope
+) -> Event:
+    body = {"model": called, "asked": asked, "texts": Blob(list(texts)), "count": len(texts)}
+    return scope.event("embedding.start", body, "running")
+
+
+def _embedder_fix(installed: Sequence[str]) -> str:
+    if not installed:
+        return "install a plugin with an embedder (hook `clawhive_embedders`)"
+    known = ", ".join(f"{each}:NAME" for each in installed)
+    return f'set model.embedding = "PROVIDER:NAME" in your configuration; installed: {known}'
+
+
 def _model_fix(provider: str, name: str, installed: Sequence[str]) -> str:
     if (close := nearest(provider, installed)) is not None:
         return f"did you mean `{close}:{name or 'NAME'}`?"
     known = ", ".join(f"{each}:NAME" for each in installed) or "none"
     return f"write PROVIDER:NAME; installed: {known}"
+
+
+async def _attempt(
+    provider: Provider,
+    scope: CallScope,
+    right: str,
+    seconds: float,
+    ask: Callable[[], Awaitable[T]],
+) -> T:
+    """Ask once, until the time is up or the right to ask is revoked."""
+    bounded = Bounded(ask(), _GRACE_SECONDS)
+    unwatched = ends_with_rights(scope.run.rules, (right,), bounded.cut)
+    try:
+        return await bounded.wait(seconds)
+    except Overdue:
+        if not bounded.is_cut:
+            raise
+        message = f"the right to ask `{provider.name}` was revoked while it answered"
+        raise ModelError(message, code="right_revoked") from None
+    finally:
+        unwatched()
 
 
 async def _streamed(adapter: LlmAdapter, request: LlmRequest, scope: CallScope) -> LlmResponse:

@@ -110,7 +110,7 @@ def used_below(log: EventLog, run_id: str) -> Usage:
 def used_by(log: EventLog, run_id: str) -> Usage:
     """Return what the model calls of a run used up to now, those of the runs below it left out."""
     used = Usage()
-    for stored in log.events(run_id=run_id, kinds=("model.end",)):
+    for stored in log.events(run_id=run_id, kinds=("model.end", "embedding.end")):
         usage: dict[str, Any] = stored.event.body["usage"] or {}
         used += Usage(**usage)
     return used

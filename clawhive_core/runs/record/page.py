@@ -140,6 +140,14 @@ class _Items:
                 facts = {"stop_reason": body["stop_reason"], "usage": body["usage"]}
                 answer = [("Answer", self._value(body["response"])), ("Facts", facts)]
                 self._end(stored, "model", event.step_id, [*answer, ("Error", body["error"])])
+            case "embedding.start":
+                item = self._begin(stored, "model", str(body["model"]), event.step_id)
+                item.parts += [("Texts", self._value(body["texts"]))]
+            case "embedding.end":
+                facts = {name: body[name] for name in ("answered_by", "dimension", "usage")}
+                self._end(
+                    stored, "model", event.step_id, [("Facts", facts), ("Error", body["error"])]
+                )
             case "approval.requested":
                 name = f"{event.tool} asks a person"
                 item = self._begin(stored, "approval", name, body.get("approval_id"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
@@ -17,24 +17,39 @@ from clawhive_core.execution.nested.recorded import (
     RecordedCall,
     answer_of,
     asked_call,
+    embeddings_of,
     full,
 )
 from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.callbacks import SIGNAL_FAILED
 from clawhive_core.runs.record.journal import ENDED
 from clawhive_core.runs.replays.unsent import UnsentModels
 
 COMPARED = frozenset(
-    {"plan.made", "step.end", "model.start", "model.end", "tools.enabled", "run.end"}
+    {
+        "plan.made",
+        "step.end",
+        "model.start",
+        "model.end",
+        "embedding.start",
+        "embedding.end",
+        "tools.enabled",
+        "run.end",
+    }
 )
 """The events that a replay must repeat exactly; a call's rows are compared where it is answered."""
+
+ANSWERS = frozenset({"model.end", "embedding.end"})
+"""The events that end a request to a provider, and say what it used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +184,7 @@ class Record:
         """Return what the model calls of tools used: they count for the run, and do not repeat."""
         used = Usage()
         for (step, kind), queue in self.waiting.items():
-            if kind == "model.end" and is_nested(step):
+            if kind in ANSWERS and is_nested(step):
                 for stored in queue:
                     usage: dict[str, Any] = stored.event.body["usage"] or {}
                     used += Usage(**usage)
@@ -220,7 +235,7 @@ class RecordedJournal:
         """Return what is compared: all but that a listener failed, as nobody listens here."""
         body = self._record.full(event.body)
         own = [each for each in body.get("warnings", ()) if each["code"] != SIGNAL_FAILED]
-        rest = {key: value for key, value in body.items() if key != "warnings"}
+        rest = {key: _comparable(value) for key, value in body.items() if key != "warnings"}
         return [event.status, {**rest, "warnings": own} if own else rest]
 
 
@@ -250,6 +265,11 @@ class RecordedDoor:
         if not record.finished and (recorded.is_parked or not recorded.attempts):
             raise NeedHumanApproval("it waits for a person", place=scope.step_id)
         raise Diverged(None)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a field of a body as JSON: vectors are bytes."""
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
@@ -289,6 +309,34 @@ class RecordedModels(UnsentModels):
     ) -> LlmResponse:
         del adapter, request, right
         return recorded_answer(self._record, scope)
+
+    def _recorded_embedder(self, scope: CallScope) -> str | None:
+        return recorded_embedder(self._record, scope)
+
+    async def _embedded(
+        self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
+    ) -> Embeddings:
+        del embedder, texts, called, right
+        return recorded_embeddings(self._record, scope)
+
+
+def recorded_embedder(record: Record, scope: CallScope) -> str | None:
+    """Return the model that a step of a record asked for vectors, None where it asked none."""
+    queue = record.waiting.get((scope.step_id, "embedding.start"))
+    return queue[0].event.body["model"] if queue else None
+
+
+def recorded_embeddings(record: Record, scope: CallScope) -> Embeddings:
+    """Return an embedder's recorded answer.
+
+    Raises:
+        ModelError: It is recorded that the embedder failed.
+        Diverged: The record ends before the answer.
+    """
+    queue = record.waiting.get((scope.step_id, "embedding.end"))
+    if not queue:
+        raise Diverged(None)
+    return embeddings_of(record.log, queue[0])
 
 
 def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.nested.recorded import RecordedCall, answer_of, asked_call
+from clawhive_core.execution.nested.recorded import (
+    RecordedCall,
+    answer_of,
+    asked_call,
+    embeddings_of,
+)
 from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
+from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.journal import Journal
@@ -66,6 +74,33 @@ class RecordedTurns(UnsentModels):
         del adapter, request, right
         return repeated_turn(self._record, scope)
 
+    def _recorded_embedder(self, scope: CallScope) -> str | None:
+        stored = self._record.take(_recorded_step(self._record, scope), "embedding.start")
+        return None if stored is None else stored.event.body["model"]
+
+    async def _embedded(
+        self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
+    ) -> Embeddings:
+        del embedder, texts, called, right
+        return repeated_embeddings(self._record, scope)
+
+
+def repeated_embeddings(record: Record, scope: CallScope) -> Embeddings:
+    """Return what an embedder answered in a record at a step of the run that repeats it.
+
+    Raises:
+        ModelError: `not_recorded`: the record has no such answer, or none more.
+    """
+    stored = record.take(_recorded_step(record, scope), "embedding.end")
+    if stored is None:
+        raise ModelError("the record has no vectors for this step", code=NOT_RECORDED)
+    return embeddings_of(record.log, stored)
+
+
+def _recorded_step(record: Record, scope: CallScope) -> str:
+    """Return the step of a record that a step of the run which repeats it stands for."""
+    return f"{record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
+
 
 def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
     """Return what the model answered in a record at a step of the run that repeats it.
@@ -73,8 +108,7 @@ def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
     Raises:
         ModelError: `not_recorded`: the record has no such answer, or none more.
     """
-    step_id = f"{record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
-    stored = record.take(step_id, "model.end")
+    stored = record.take(_recorded_step(record, scope), "model.end")
     if stored is None:
         raise ModelError(
             "the record has no answer for this turn: the run goes another way now",

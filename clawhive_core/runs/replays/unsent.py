@@ -6,7 +6,8 @@ from typing import cast
 
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.protocols.adapter import LlmAdapter
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.runs.model_calls.models import Models, Provider
 
 
 class UnsentModels(Models):
@@ -16,11 +17,19 @@ class UnsentModels(Models):
         """Return no adapter: none is asked."""
         return cast("LlmAdapter", None), model
 
-    def _allow(self, adapter: LlmAdapter, scope: CallScope) -> str:
+    def embedder(self, model: str | None, scope: CallScope) -> tuple[Embedder, str]:
+        """Return no embedder, and the model by the name that the record has."""
+        return cast("Embedder", None), self._recorded_embedder(scope) or model or ""
+
+    def _recorded_embedder(self, scope: CallScope) -> str | None:
+        """Return which model the record asked at a step."""
+        raise NotImplementedError
+
+    def _allow(self, adapter: Provider, scope: CallScope) -> str:
         """Return no grant: rights were decided when the run was recorded."""
         del adapter, scope
         return ""
 
-    def _leaves(self, adapter: LlmAdapter) -> bool:
+    def _leaves(self, adapter: Provider) -> bool:
         del adapter
         return False
