@@ -40,29 +40,31 @@ def test_every_command_has_a_section():
     assert [name for name in COMMANDS if page.count(f"# `clawhive {name}`\n") != 1] == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.promise("P-038")
-def test_every_command_has_help_with_one_worked_example(name, terminal):
-    code, text = terminal.clawhive(*name.split(), "--help")
-    assert code == 0
-    assert text.count("Example: clawhive ") == 1
+def test_every_command_has_help_with_one_worked_example(terminal):
+    said = {name: terminal.clawhive(*name.split(), "--help") for name in COMMANDS}
+    assert [name for name, (code, text) in said.items() if code or not has_example(text)] == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_example_is_a_command_line_that_parses(name):
+def has_example(text):
+    return text.count("Example: clawhive ") == 1
+
+
+def test_every_example_is_a_command_line_that_parses():
     import shlex
 
     import click
 
-    epilog = COMMANDS[name].epilog or ""
-    words = shlex.split(epilog.removeprefix("Example: ").partition(" && ")[0])
-    assert words[0] == "clawhive"
     context = click.Context(cli, info_name="clawhive")
-    command, rest = cli, words[1:]
-    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        command, rest = command.get_command(context, rest[0]), rest[1:]
-        assert command is not None, epilog
-    assert command.make_context(command.name, rest, parent=context) is not None
+    for each in COMMANDS.values():
+        epilog = each.epilog or ""
+        words = shlex.split(epilog.removeprefix("Example: ").partition(" && ")[0])
+        assert words[0] == "clawhive"
+        command, rest = cli, words[1:]
+        while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+            command, rest = command.get_command(context, rest[0]), rest[1:]
+            assert command is not None, epilog
+        assert command.make_context(command.name, rest, parent=context) is not None, epilog
 
 
 def test_every_option_says_what_it_does():
