@@ -1,7 +1,7 @@
 import json
 import tomllib
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.config.places import find_places
@@ -80,7 +80,6 @@ def valid(parts):
     return text
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(lines(), max_size=8))
 def test_every_key_is_found_where_it_is_written(parts):
     text = valid(parts)
@@ -121,7 +120,6 @@ def test_keys_of_tables_arrays_and_dotted_names_have_their_own_places():
     }
 
 
-@settings(max_examples=100)
 @given(st.text(st.sampled_from("[]{}\"'=.#\n ab1"), max_size=40))
 def test_a_text_that_is_no_toml_is_scanned_to_its_end_all_the_same(text):
     find_places(text)

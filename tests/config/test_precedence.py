@@ -3,10 +3,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.config import SETTINGS, load_config, trust_project
+from tests.examples import share
 
 LAYERS = ("user config", "project config", "env", "flag")
 
@@ -68,7 +69,7 @@ def env_text(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@settings(max_examples=60, deadline=None)
+@share(1 / 2)
 @given(layered())
 def test_the_highest_layer_wins_and_lists_marked_so_are_joined(said):
     with tempfile.TemporaryDirectory() as folder:

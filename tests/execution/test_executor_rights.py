@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.protocols.check import CheckResult
+from tests.examples import share
 from tests.harness import House, Provider, echo
 
 
@@ -158,7 +159,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(share(1 / 4), suppress_health_check=list(HealthCheck))
 @given(
     effects=st.dictionaries(st.sampled_from("abc"), EFFECTS, max_size=3),
     values=st.fixed_dictionaries(dict.fromkeys("abc", NAMES)),

@@ -174,7 +174,7 @@ def test_nothing_outside_a_skills_own_texts_is_opened(shelf, path):
     assert shelf.library().open("one").files == ()
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.lists(
         st.sampled_from(

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core import ToolError
@@ -14,6 +14,7 @@ from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.rules import Rules
+from tests.examples import share
 
 
 def open_log(folder):
@@ -102,7 +103,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=30, deadline=None)
+@share(1 / 4)
 def test_it_behaves_like_a_dict_and_can_be_made_anew_from_the_log(tmp_path_factory, steps):
     log = open_log(tmp_path_factory.mktemp("store"))
     model = {}

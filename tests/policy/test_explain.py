@@ -1,7 +1,7 @@
 """What `policy explain` says is what the door does; nothing is executed or recorded for it."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput, ToolError, UnknownId
@@ -9,6 +9,7 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.protocols.check import CheckResult
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
+from tests.examples import share
 from tests.harness import Provider, echo
 
 PATHS = ("a.md", "docs/b.md", ".env", ".clawhive/hive.db", "../x", "/etc/passwd", "clawhive.toml")
@@ -33,7 +34,7 @@ class Check:
         return CheckResult(self.verdict, "late")
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@share(1 / 10)
 @given(
     st.sampled_from(["safe", "guarded", "unsafe", "unknown"]),
     st.sampled_from(["read", "write"]),

@@ -4,13 +4,14 @@ from collections import Counter
 from pathlib import Path
 
 import anyio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import ScriptedModel, memory_hive
+from tests.examples import share
 from tests.runs.conftest import OPEN, Tools
 
 CALLS = st.tuples(st.sampled_from(["note", "keep", "ask", "missing"]), st.integers(0, 2))
@@ -84,7 +85,7 @@ class House:
             return run["status"], run["output"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@share(1 / 10)
 @given(PROGRAMS)
 def test_what_a_parked_program_does_is_what_it_does_without_being_parked(program):
     async def compare():

@@ -6,7 +6,7 @@ import sys
 import jsonschema
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.schema_pairs import (
@@ -233,7 +233,6 @@ def test_a_long_string_is_a_witness_too():
 
 @pytest.mark.promise("P-176")
 @pytest.mark.promise("P-177")
-@settings(max_examples=250, deadline=None)
 @given(SEEDS)
 def test_no_sampled_value_refutes_a_proof_and_every_break_has_its_witness(seed):
     pair = made_pair(random.Random(seed))
@@ -252,7 +251,6 @@ def test_few_generated_pairs_stay_unknown():
     assert min(verdicts.count("compatible"), verdicts.count("breaking")) >= 60
 
 
-@settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_a_rewritten_schema_never_breaks(seed):
     maker = Maker(random.Random(seed))
@@ -313,7 +311,6 @@ def small_schemas():
     return st.recursive(flat, deeper, max_leaves=5)
 
 
-@settings(max_examples=400, deadline=None)
 @given(small_schemas(), small_schemas())
 def test_no_value_of_a_small_world_refutes_a_proof(wider, narrower):
     found = contains(wider, narrower)
@@ -330,7 +327,6 @@ PATTERN_PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(PATTERN_PARTS, max_size=6).map("".join) | st.sampled_from(PATTERNS))
 def test_a_pattern_s_language_is_what_the_validator_finds(pattern):
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.skills.documents import composing
@@ -122,13 +122,11 @@ LINES = st.builds(
 
 
 @pytest.mark.promise("P-235")
-@settings(max_examples=500)
 @given(lines=st.lists(LINES, min_size=1, max_size=6))
 def test_any_lines_are_read_as_pyyaml_does(own, lines):
     agrees("".join(f"{line}\n" for line in lines), own)
 
 
-@settings(max_examples=250)
 @given(entries=st.dictionaries(st.sampled_from("abcde"), VALUES, min_size=1))
 def test_each_value_behind_a_key_is_read_as_pyyaml_does(own, entries):
     agrees("".join(f"{key}: {value}\n" for key, value in entries.items()), own)
@@ -138,7 +136,6 @@ CHANGES = st.lists(st.tuples(st.integers(0, 400), st.sampled_from(SIGNS + "\n"))
 
 
 @pytest.mark.promise("P-235")
-@settings(max_examples=500)
 @given(texts=st.permutations([text for text, _ in USUAL]), count=st.integers(1, 6), changes=CHANGES)
 def test_a_sign_more_is_read_as_pyyaml_does(own, texts, count, changes):
     chosen = enumerate(texts[:count])

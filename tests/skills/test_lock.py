@@ -20,6 +20,7 @@ from clawhive_core.skills.locking import promises
 from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile, written
 from clawhive_core.skills.locking.locked import Lock
 from clawhive_core.skills.locking.relock import Relock
+from tests.examples import share
 
 TODAY = datetime.now(UTC).date()
 SEARCH = Offer("web", "L1", "guarded", ("net.http",))
@@ -473,7 +474,7 @@ def test_git_merges_branches_that_locked_different_skills(two):
 NAMES = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@settings(share(1 / 20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=NAMES, data=st.data())
 @pytest.mark.promise("P-216")
 def test_the_order_of_skills_changes_no_byte(place, names, data):
@@ -496,7 +497,7 @@ def witness(message):
     return json.JSONDecoder().raw_decode(text)[0]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(share(1 / 10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.promise("P-217")
 def test_a_change_that_breaks_is_an_error_with_a_value_that_shows_it(place, seed):

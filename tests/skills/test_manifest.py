@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
@@ -229,7 +229,6 @@ def shallow():
         yield
 
 
-@settings(max_examples=500)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_a_text_is_read_only_where_it_is_not_nested_too_deep(shallow, text):
     try:

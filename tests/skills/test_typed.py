@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import UsageError
@@ -16,6 +16,7 @@ from clawhive_core.skills.finding.reading import read_skill
 from clawhive_core.skills.typed.folder import types_package
 from clawhive_core.skills.typed.models import models
 from clawhive_core.skills.typed.module import class_names, module_names, module_of
+from tests.examples import share
 
 pytest.importorskip("datamodel_code_generator")
 
@@ -164,7 +165,7 @@ def test_a_description_is_never_code(tmp_path, evil):
 
 
 @pytest.mark.promise("P-213")
-@settings(max_examples=6, deadline=None)
+@share(1 / 50)
 @given(
     st.dictionaries(
         st.text(max_size=8), st.sampled_from([{}, {"type": "string"}, NODE]), max_size=4

@@ -10,6 +10,7 @@ from clawhive_core.skills import watched
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.watched import WatchedSkills
+from tests.examples import share
 
 TOOLS = KnownTools(frozenset({"web.search", "d.any"}))
 FILES = {"manifest": "clawhive.yaml", "handlers": "handlers.py", "text": "SKILL.md"}
@@ -98,7 +99,7 @@ def edit(root, kind, name, what):
 
 
 @pytest.mark.promise("P-225")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(share(1 / 4), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.lists(EDITS, min_size=1, max_size=3), max_size=6), given=st.booleans())
 def test_after_any_edits_the_set_is_the_one_that_a_whole_check_finds(place, steps, given):
     root = place.root / "skills"

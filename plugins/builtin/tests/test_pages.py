@@ -1,7 +1,7 @@
 """`web.search` over saved pages."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_builtin import clawhive_tool_providers
@@ -163,7 +163,6 @@ def test_a_page_without_an_http_address_is_no_page(url):
     assert read_page("a.html", f'<link rel="canonical" href="{url}">text') is None
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.sampled_from(["a.html", "a.md"]), st.text(max_size=200), st.text(max_size=50))
 def test_no_text_breaks_the_reader(name, text, url):
     for content in (text, f'<link rel=canonical href="{url}"><title>{text}', f"url: {url}\n{text}"):
