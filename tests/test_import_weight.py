@@ -108,6 +108,7 @@ def test_a_light_command_brings_nothing_heavy(arguments, tmp_path):
 
 def test_help_finds_plugins_without_what_describes_them(tmp_path):
     heavy = ["pathlib", "clawhive_core.plugins.discovery", "clawhive_core.config.config"]
+    heavy += ["clawhive_core.diagnostics.codes"]
     assert loaded_by(MAIN.format(arguments=["--help"]), tmp_path, heavy) == []
 
 

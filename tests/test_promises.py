@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 _LINE = re.compile(r"^- \*\*(P-\d{3})\*\* (.+) \(([A-Z]\d+(?:, [A-Z]\d+)*)\)$", re.MULTILINE)
 PAGE = ROOT.joinpath("tests", "promises.md").read_text("utf-8")
 PROMISES = {name: (text, ids.split(", ")) for name, text, ids in _LINE.findall(PAGE)}
-DESIGN = ROOT.joinpath("docs", "design.md").read_text("utf-8")
+REQUIREMENTS = ROOT.joinpath("docs", "reference", "requirements.md").read_text("utf-8")
 _TESTS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -59,7 +59,7 @@ def test_a_promise_is_one_sentence():
 
 
 def test_every_promise_cites_requirements_that_at_least_partly_stand():
-    states = dict(re.findall(r"^\| ([A-Z]\d+) \| .+ \| \*\*(\w+)\*\*", DESIGN, re.MULTILINE))
+    states = dict(re.findall(r"^\| ([A-Z]\d+) \| .+ \| \*\*(\w+)\*\*", REQUIREMENTS, re.MULTILINE))
     wrong = [
         f"{name}: {each}"
         for name, (_, ids) in PROMISES.items()

@@ -90,7 +90,7 @@ def test_a_code_is_raised_somewhere_or_reserved():
 
 
 def test_a_reserved_code_waits_for_a_part_of_the_work_that_is_planned():
-    page = ROOT.joinpath("docs", "design.md").read_text("utf-8")
+    page = ROOT.joinpath("docs", "reference", "requirements.md").read_text("utf-8")
     planned = re.findall(r"\*\*planned\*\*: (\w+) \|", page)
     assert {each.reserved for each in registry().values()} <= {*planned, None}
 

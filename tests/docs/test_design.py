@@ -1,11 +1,12 @@
-"""The design baseline holds every id once, and what it says stands is there."""
+"""The requirements hold every id once, and what they say stands is there; the map is true."""
 
 import re
 from itertools import chain
 
 from tests.docs.conftest import ROOT
 
-PAGE = ROOT / "docs" / "design.md"
+PAGE = ROOT / "docs" / "reference" / "requirements.md"
+MAP = ROOT / "docs" / "design.md"
 SERIES = {
     "A": "1-9 11",
     "B": "1-3 6-13 15-16",
@@ -74,11 +75,22 @@ def test_what_does_not_stand_names_the_part_that_brings_it():
 
 
 def test_every_room_is_described():
-    page = PAGE.read_text("utf-8")
-    table = page[page.index("| room |") : page.index("## States")]
+    (table,) = re.findall(r"^\| room \|.*?\n\n", MAP.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
     named = set(chain(*(re.findall(r"`(\w+)`", cell) for cell in cells)))
     core = ROOT / "clawhive_core"
     rooms = {path.name for path in core.iterdir() if path.is_dir() and path.name[0] not in "._"}
     rooms |= {path.stem for path in core.glob("*.py")} - {"__init__"}
     assert named == rooms - {"data"}
+
+
+def test_every_folder_of_the_core_is_on_the_map():
+    core = ROOT / "clawhive_core"
+    rooms = [room for room in core.iterdir() if room.is_dir() and room.name != "data"]
+    folders = {
+        f"{room.name}/{folder.parent.name}"
+        for room in rooms
+        for folder in room.glob("*/__init__.py")
+    }
+    named = re.findall(r"`(\w+/\w+)`", MAP.read_text("utf-8"))
+    assert set(named) == folders

@@ -12,6 +12,7 @@ from tests.docs.conftest import ROOT
 
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "action.yml",
     *ROOT.joinpath("docs").rglob("*.md"),
     *ROOT.joinpath("examples").rglob("*.md"),

@@ -4,7 +4,8 @@ import re
 
 from tests.docs.conftest import ROOT, blocks
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.joinpath("docs").rglob("*.md")])
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = sorted([*TOP, *ROOT.joinpath("docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
