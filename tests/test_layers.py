@@ -2,6 +2,10 @@ import ast
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from benchmarks.style_table import Module, read_package, room_cycles
+
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "clawhive_core"
 
@@ -61,3 +65,46 @@ def test_a_module_imports_only_rooms_below_its_own():
         if HEIGHT.get(each, len(HEIGHT)) >= HEIGHT[room_of(path)]
     ]
     assert wrong == []
+
+
+CYCLES = [
+    ("hive.hive", "hive.sync"),
+    ("policy.decision", "policy.rules"),
+    (
+        "runs.callbacks",
+        "runs.options",
+        "runs.orchestrator",
+        "runs.plans.planning",
+        "runs.sub_agents.delegation",
+    ),
+    (
+        "skills.contracts.deprecation",
+        "skills.contracts.risk_policy",
+        "skills.contracts.skill",
+    ),
+    ("skills.finding.reading", "skills.finding.shipped"),
+    ("testing.adapter", "testing.wire_check"),
+]
+"""Modules that import each other, in functions or for type checkers: each must go."""
+
+
+def test_no_modules_of_a_room_import_each_other():
+    found = [
+        tuple(name.removeprefix("clawhive_core.") for name in cycle)
+        for cycle in room_cycles(read_package(CORE), types=True)
+    ]
+    assert found == CYCLES
+
+
+@pytest.mark.parametrize("where", ["", "def f():\n    ", "if TYPE_CHECKING:\n    "])
+def test_a_cycle_is_found_wherever_its_imports_stand(where):
+    modules = [
+        Module("core.room.a", f"{where}from core.room import b, d"),
+        Module("core.room.b", f"{where}import core.room.c"),
+        Module("core.room.c", f"{where}from .a import name"),
+        Module("core.room.d", "from core.other import e"),
+        Module("core.other.e", "from core.room import d"),
+    ]
+    cycle = ("core.room.a", "core.room.b", "core.room.c")
+    assert room_cycles(modules, types=True) == [cycle]
+    assert room_cycles(modules) == ([] if "TYPE_CHECKING" in where else [cycle])
