@@ -121,9 +121,9 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "if not self._step_grants:",
     ): "a shortcut: a step that has no grants of its own has these very rules",
     (
-        "clawhive_core/execution/plain.py",
+        "clawhive_core/model/json_values.py",
         "`or` to `and`",
-        "is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)",
+        "is_small = kind in _SMALL or (kind is int and -SAFE_INTEGER <= item <= SAFE_INTEGER)",
     ): "a shortcut: `copy` makes the same of each value, and counts the same",
     (
         "clawhive_core/policy/grounding.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 from clawhive_core.errors import ClawHiveError, LogWriteFailed
@@ -15,10 +15,10 @@ from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import (
     canonical,
     canonical_text,
-    is_plain_number,
     sorts_alike,
 )
-from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.model.events import RESERVED, Blob, Event, StoredEvent
+from clawhive_core.model.json_values import is_portable
 from clawhive_core.model.patterns import pattern
 
 INLINE = 512
@@ -35,10 +35,8 @@ _LARGE_INTEGER = pattern(r"-?[1-9][0-9]{15,4299}")
 _STAND_IN = pattern(rb'"\$int"|"\$float"|[0-9]{16}')
 _SPECIAL = ("nan", "inf", "-inf")
 _SAFE_INTEGER = 2**53 - 1
-_AS_IT_IS = frozenset({str, bool, type(None)})
 _ONE_LOOK = 64 * 1024
 _SHALLOW = 16
-_FEW = 256
 _SCALARS = (str, bool, int, float)
 _LISTS = (list, tuple)
 
@@ -157,7 +155,7 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     import orjson
 
     body = event.body
-    if redactor.active or not (event.plain or _is_simple(body)):
+    if redactor.active or not (event.plain or _is_flat(body)):
         return None
     blobs: list[Body] = []
 
@@ -183,30 +181,8 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     return (data.decode("utf-8"), blobs) if data.isascii() or sorts_alike(data) else None
 
 
-def _is_simple(body: Mapping[Any, Any]) -> bool:
-    """Whether a body holds text, booleans, null, safe integers and blobs, and few containers."""
-    level: list[Any] = [body]
-    for _ in range(_SHALLOW):
-        below: list[Any] = []
-        for item in level:
-            kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
-            if kind is dict and "$blob" not in item and "$value" not in item:
-                values = item.values()
-            elif kind is list or kind is tuple:
-                values = item
-            elif kind is Blob or is_plain_number(item):
-                continue
-            else:
-                return False
-            for each in values:
-                if type(each) not in _AS_IT_IS:
-                    below.append(each)  # noqa: PERF401 - a comprehension for each small container takes longer
-        if not below:
-            return True
-        if len(below) > _FEW:
-            return False
-        level = below
-    return False
+_is_flat = partial(is_portable, leaf=Blob, reserved=RESERVED, levels=_SHALLOW)
+"""Whether a body holds portable values and blobs only, in few levels."""
 
 
 def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body]]:

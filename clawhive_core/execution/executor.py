@@ -28,12 +28,12 @@ from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.effects import requested
 from clawhive_core.execution.failures import cancelled, crash_of, failure_of, stopped
 from clawhive_core.execution.grounded import learnt, sinks_weighed
+from clawhive_core.execution.inputs import input_of
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested.earlier import earlier_calls
 from clawhive_core.execution.nested.nested import led
 from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
-from clawhive_core.execution.plain import input_of
 from clawhive_core.execution.refusals import (
     Refused,
     approval_required,
@@ -118,7 +118,7 @@ class Executor:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
         call = pending.call
         try:
-            plain, pending.is_plain = input_of(call)
+            copy, pending.is_portable = input_of(call)
         except InvalidInput as error:
             pending.call = ToolCall(call.id, call.name, {}, call.catalog_revision)
             raise refuse(
@@ -126,7 +126,7 @@ class Executor:
                 f"`{pending.call.name}`: {error.place or 'the input'}: {error.message}",
                 {"action": "fix_arguments", "paths": [error.place or ""]},
             ) from error
-        pending.call = ToolCall(call.id, call.name, plain, call.catalog_revision)
+        pending.call = ToolCall(call.id, call.name, copy, call.catalog_revision)
 
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
@@ -320,12 +320,12 @@ class Executor:
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
         meta = _tool(pending).meta
-        finished, plain = finish(result, meta, pending.call.id, self._validators, context.left)
+        finished, portable = finish(result, meta, pending.call.id, self._validators, context.left)
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
         error = error_of(finished)
         status = "failed" if error else "succeeded"
-        self._post(pending, pending.ended(status, finished, error, plain=plain))
+        self._post(pending, pending.ended(status, finished, error, portable=portable))
         return learnt(pending, finished)
 
     def _post(self, pending: PendingCall, *events: Event) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError, InvalidInput
-from clawhive_core.execution.plain import plain_json
+from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolMeta
 
@@ -58,11 +58,11 @@ def cancelled(meta: ToolMeta) -> Refusal:
 def _data(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's further facts, as far as they are JSON and no key of a refusal."""
     try:
-        plain = plain_json(data, _MAX_DATA)
+        copy, _ = json_copy(data, _MAX_DATA)
     except InvalidInput:
         return {}
     reserved = {"error", "message", "reason", "next"}
-    return {key: value for key, value in plain.items() if key not in reserved}
+    return {key: value for key, value in copy.items() if key not in reserved}
 
 
 def _cut(value: Any, limit: int) -> str:

@@ -12,7 +12,7 @@ from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval, changed, edits
-from clawhive_core.model.canonical import canonical, canonical_plain, preview
+from clawhive_core.model.canonical import canonical, canonical_portable, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
@@ -70,8 +70,8 @@ class PendingCall:
     grants: tuple[tuple[str, str], ...] = field(default=())
     quota: Quota | None = None
     """What it counts as, where the skill that exports the tool limits its calls."""
-    is_plain: bool = False
-    """Whether the input is known to be plain for `canonical_plain`."""
+    is_portable: bool = False
+    """Whether the input is known to be portable, see `json_values`."""
     is_queued: bool = False
     """Whether its intent was queued and not waited for, as that of a call that only reads is."""
 
@@ -153,7 +153,7 @@ class PendingCall:
         """Go on with the input that a person gave instead."""
         self.asked_input = self.call.input
         self.scope.run.grounds.say(changed(self.asked_input, input))
-        self.call, self.is_plain = replace(self.call, input=input), False
+        self.call, self.is_portable = replace(self.call, input=input), False
 
     def told(self, outcome: Outcome) -> Outcome:
         """Return the outcome, with what a person edited where somebody did."""
@@ -186,7 +186,7 @@ class PendingCall:
         result: ToolResult,
         error: Mapping[str, Any] | None,
         *,
-        plain: bool = False,
+        portable: bool = False,
     ) -> Event:
         """Return how the execution ended.
 
@@ -194,11 +194,11 @@ class PendingCall:
             status: How it ended.
             result: What it came to.
             error: Its code and message, where it failed.
-            plain: Whether the structured value is known to be plain for `canonical_plain`.
+            portable: Whether the structured value is known to be portable.
         """
         text, artifacts, structured = result.output, result.artifacts, result.structured
         value = {"output": text, "structured": structured, "is_error": result.is_error}
-        written = canonical_plain(value) if plain or structured is None else None
+        written = canonical_portable(value) if portable or structured is None else None
         body = {
             "output": Blob(value, encoded=written),
             "output_preview": preview(text),
@@ -219,7 +219,7 @@ class PendingCall:
     def _facts(self) -> dict[str, Any]:
         meta, decision, scope, call = self.meta, self.decision, self.scope, self.call
         name = call.name if meta is None else meta.name
-        written = canonical_plain(call.input) if self.is_plain else canonical(call.input)
+        written = canonical_portable(call.input) if self.is_portable else canonical(call.input)
         facts: dict[str, Any] = {
             "step": {"name": f"tool.{name}", "label": scope.label, "ordinal": scope.ordinal},
             "tool_call": {

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import InvalidInput, NeedHumanApproval
-from clawhive_core.execution.plain import plainly
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
@@ -28,7 +28,7 @@ def finish(
     validators: Validators,
     left: Sequence[Artifact] = (),
 ) -> tuple[ToolResult | Refusal, bool]:
-    """Return a provider's answer as a ToolResult, or why it is none; and whether it is plain.
+    """Return a provider's answer as a ToolResult, or why it is none; and whether it is portable.
 
     A structured value is copied, so that nobody else can change it.
 
@@ -43,10 +43,10 @@ def finish(
         return _invalid(meta, f"answered {type(result).__name__} instead of a ToolResult")
     if (problem := _problem_of(result)) is not None:
         return _invalid(meta, problem)
-    structured, plain = result.structured, True
+    structured, portable = result.structured, True
     if structured is not None:
         try:
-            structured, plain = plainly(structured, MAX_STRUCTURED)
+            structured, portable = json_copy(structured, MAX_STRUCTURED)
         except InvalidInput as error:
             where = f" at {error.place}" if error.place else ""
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
@@ -62,7 +62,7 @@ def finish(
     if left:
         artifacts += tuple(left)
     finished = ToolResult(call_id, text, result.is_error, structured, artifacts)
-    return finished, plain
+    return finished, portable
 
 
 def _problem_of(result: ToolResult) -> str | None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from clawhive_core.errors import InvalidInput, ToolError
 from clawhive_core.events.log import EventLog, Projections
-from clawhive_core.execution.plain import plain_json
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
 from clawhive_core.storage.schema import RoomSchema
 
@@ -83,8 +83,8 @@ class ValueStore:
                 `holds_secret`.
         """
         _check_key(key)
-        plain = self._kept(key, value)
-        await self.log.append(self._event("store.put", key, {"value": Blob(plain)}))
+        copy = self._kept(key, value)
+        await self.log.append(self._event("store.put", key, {"value": Blob(copy)}))
 
     async def delete(self, key: str) -> None:
         """Forget a key; nothing happens where it is unknown."""
@@ -107,7 +107,7 @@ class ValueStore:
     def _kept(self, key: str, value: Any) -> Any:
         """Return a value as it will be read again, or refuse it."""
         try:
-            plain = plain_json(value, 16 * LARGEST)
+            copy, _ = json_copy(value, 16 * LARGEST)
         except InvalidInput as error:
             place = f"{key}{error.place or ''}"
             raise ToolError(
@@ -116,20 +116,20 @@ class ValueStore:
                 place=place,
                 fix="keep text, numbers, lists and dicts of them",
             ) from error
-        size = len(canonical(plain))
+        size = len(canonical(copy))
         if size > LARGEST:
             raise ToolError(
                 f"the value of `{key}` takes {size} bytes, and {LARGEST} are allowed",
                 code="too_large",
                 fix="keep it in parts, or as a file",
             )
-        if self.log.redactor.value(plain) != plain:
+        if self.log.redactor.value(copy) != copy:
             raise ToolError(
                 f"the value of `{key}` holds a secret, and the log keeps none",
                 code="holds_secret",
                 fix="keep its name, and ask for the secret again where it is used",
             )
-        return plain
+        return copy
 
     def _event(self, kind: str, key: str, more: dict[str, Any]) -> Event:
         body = {"user_id": self.scope.run.user_id, "namespace": self.namespace, "key": key, **more}

@@ -9,16 +9,13 @@ from contextlib import suppress
 from math import isfinite
 from typing import Any, cast
 
+from clawhive_core.model.json_values import SAFE_INTEGER, is_portable
 from clawhive_core.model.patterns import pattern
 
 # orjson writes what RFC 8785 asks for, except whole, very small and very large floats, integers
 # beyond 2^53, keys that are no text, and the order of keys outside the Basic Multilingual Plane. A
 # value that may hold one of these takes the slow road; a false alarm costs time, never correctness.
 _beyond_plane = pattern(r"[\ud800-\U0010ffff]")
-_PLAIN = frozenset({str, bool, type(None)})
-
-_SAFE_INTEGER = 2**53 - 1
-_SMALLEST, _LARGEST = 1e-4, 1e15
 
 
 def canonical(value: Any) -> bytes:
@@ -34,7 +31,7 @@ def canonical(value: Any) -> bytes:
         data = (_known_encoder or _encoder())(value)
     except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    return data if sorts_alike(data) and _is_plain(value) else _careful(value)
+    return data if sorts_alike(data) and is_portable(value) else _careful(value)
 
 
 def sorts_alike(data: bytes) -> bool:
@@ -42,12 +39,8 @@ def sorts_alike(data: bytes) -> bool:
     return data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
 
 
-def canonical_plain(value: Any) -> bytes:
-    """Return `canonical` of a value that is known to be plain, without a look at what it holds.
-
-    Args:
-        value: Text, booleans, null and numbers that `is_plain_number`, in dicts, lists and tuples.
-    """
+def canonical_portable(value: Any) -> bytes:
+    """Return `canonical` of a value that is known to be portable, and is not looked at."""
     try:
         data = (_known_encoder or _encoder())(value)
     except TypeError:  # a lone surrogate, or deeper than orjson goes
@@ -70,45 +63,10 @@ def _encoder() -> Callable[[Any], bytes]:
     return _known_encoder
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value holds text, booleans, null and plain numbers only.
-
-    At keys nobody looks: the encoder takes none that are not text.
-    """
-    stack: list[Any] = [value]
-    while stack:
-        item = stack.pop()
-        kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
-        if kind is dict:
-            values = item.values()
-        elif kind is list or kind is tuple:
-            values = item
-        elif kind in _PLAIN or is_plain_number(item):
-            continue
-        else:
-            return False
-        for each in values:
-            is_small = type(each) is int and -_SAFE_INTEGER <= each <= _SAFE_INTEGER
-            if not is_small and type(each) not in _PLAIN:
-                stack.append(each)
-    return True
-
-
-def is_plain_number(value: Any) -> bool:
-    """Whether orjson and RFC 8785 write a value in one way, as a number.
-
-    Both write the shortest digits of a float; they differ in where exponents begin, and in whether
-    a whole number has a point.
-    """
-    if type(value) is int:
-        return -_SAFE_INTEGER <= value <= _SAFE_INTEGER
-    return type(value) is float and _SMALLEST <= abs(value) < _LARGEST and not value.is_integer()
-
-
 def _careful(value: Any) -> bytes:
     storable = _storable(value)
     with suppress(TypeError):  # deeper than orjson goes
-        if _is_plain(storable) and sorts_alike(data := _encoder()(storable)):
+        if is_portable(storable) and sorts_alike(data := _encoder()(storable)):
             return data
     import rfc8785
 
@@ -133,11 +91,11 @@ def _storable(value: Any) -> Any:
 
 def _storable_number(value: float) -> Any:
     if isinstance(value, int):
-        return value if abs(value) <= _SAFE_INTEGER else {"$int": str(value)}
+        return value if abs(value) <= SAFE_INTEGER else {"$int": str(value)}
     if not isfinite(value):
         return {"$float": str(value)}
     # RFC 8785 writes a whole number without a point, as an integer; -0.0 too.
-    return int(value) if value.is_integer() and abs(value) <= _SAFE_INTEGER else float(value)
+    return int(value) if value.is_integer() and abs(value) <= SAFE_INTEGER else float(value)
 
 
 def _key(key: Any) -> str:

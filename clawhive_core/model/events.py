@@ -71,6 +71,10 @@ class StoredEvent:
         }
 
 
+RESERVED = frozenset({"$blob", "$value"})
+"""Keys of an object that stands for a blob in a stored body."""
+
+
 @per_call
 class Blob:
     """A value kept by content outside its row: the row holds digest, size and a preview."""

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.plain import MAX_DEPTH, MAX_INPUT, plain_object
+from clawhive_core.execution.inputs import MAX_INPUT
+from clawhive_core.model.json_values import MAX_DEPTH, json_object
 from clawhive_core.model.messages import LlmResponse, TextBlock
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.runs.model_calls.readable import is_deeper, readable
@@ -52,10 +53,10 @@ def test_what_is_bounded_is_what_the_executor_would_refuse(depth):
     bounded = readable(response)
     if depth <= MAX_DEPTH:
         assert bounded is response
-        plain_object(response.tool_calls[0].input, MAX_INPUT)
+        json_object(response.tool_calls[0].input, MAX_INPUT)
         return
     with pytest.raises(InvalidInput):
-        plain_object(response.tool_calls[0].input, MAX_INPUT)
+        json_object(response.tool_calls[0].input, MAX_INPUT)
     first, call = bounded.content
     assert first is said
     assert call.input == {}

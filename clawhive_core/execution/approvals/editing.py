@@ -15,13 +15,14 @@ from clawhive_core.execution.approvals.approval import call_digest, diff_of, sin
 from clawhive_core.execution.approvals.considered import weigh
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.grounded import provenance
-from clawhive_core.execution.plain import MAX_INPUT, plain_object
+from clawhive_core.execution.inputs import MAX_INPUT
 from clawhive_core.execution.refusals import denied
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.approvals import Approval, changed
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.ids import new_id
+from clawhive_core.model.json_values import json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
@@ -63,7 +64,7 @@ class Editing:
         """
         _require_pending(approval)
         asked, contract = self.book.asked(approval)
-        given, original = _plain(input), canonical_text(asked.input)
+        given, original = _copied(input), canonical_text(asked.input)
         if canonical_text(given) == original:
             return None
         tool = self._tool(approval, contract)
@@ -196,9 +197,9 @@ def _require_pending(approval: Approval) -> None:
         )
 
 
-def _plain(input: Any) -> dict[str, Any]:
+def _copied(input: Any) -> dict[str, Any]:
     try:
-        return plain_object(input, MAX_INPUT)
+        return json_object(input, MAX_INPUT)[0]
     except InvalidInput as error:
         where = error.place or "/"
         raise InvalidInput(

@@ -12,6 +12,7 @@ from clawhive_core.errors import InvalidInput
 from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored as stored_event
+from clawhive_core.execution.inputs import MAX_INPUT
 from clawhive_core.execution.nested.recorded import (
     CALL_KINDS,
     RecordedCall,
@@ -19,11 +20,11 @@ from clawhive_core.execution.nested.recorded import (
     embeddings_of,
     full,
 )
-from clawhive_core.execution.plain import MAX_INPUT, plain_object
 from clawhive_core.execution.scope import NESTED, CallScope
 from clawhive_core.model.canonical import canonical, canonical_text, digest
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.json_values import json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
 
@@ -82,10 +83,10 @@ class Earlier:
     def call(self, name: str, input: Any) -> EarlierCall | None:
         """Take the call that is made again, None where there is none."""
         try:
-            plain = self._redacted(plain_object(input, MAX_INPUT))
+            copy = self._redacted(json_object(input, MAX_INPUT)[0])
         except InvalidInput:
-            plain = {}  # as its refusal is recorded
-        return self._take(_call_key(name, plain))
+            copy = {}  # as its refusal is recorded
+        return self._take(_call_key(name, copy))
 
     def request(self, request: LlmRequest) -> EarlierCall | None:
         """Take the request that is made again, None where there is none."""

@@ -7,12 +7,11 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import aclosing
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
@@ -26,10 +25,11 @@ from clawhive_core.execution.nested.recorded import ANSWERED
 from clawhive_core.execution.refusals import with_rights
 from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import CallScope, Signal
-from clawhive_core.model.canonical import canonical, is_plain_number, preview
+from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.embeddings import Embeddings, checked_texts, packed, unit_vectors
-from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.events import RESERVED, Blob, Event
 from clawhive_core.model.failures import model_failure
+from clawhive_core.model.json_values import is_portable
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolDef
@@ -367,7 +367,7 @@ class Models:
             "tool_choice": request.tool_choice,
             **_asked(request),
         }
-        plain = _are_plain((request.model, request.max_tokens, request.tool_choice))
+        plain = _is_portable([request.model, request.max_tokens, request.tool_choice])
         return scope.event("model.start", body, "running", plain=plain)
 
     def _answers(self, scope: CallScope) -> int | None:
@@ -392,7 +392,7 @@ class Models:
             if (value := getattr(response, name)) is not None:
                 body[key] = value
         usage = response.usage.to_dict()
-        plain = _are_plain(body.values()) and _are_plain(usage.values())
+        plain = _is_portable(body) and _is_portable(usage)
         body["response"] = self._history(scope).answered(response.content)
         body["usage"] = usage
         self._post(scope, "model.end", body, "succeeded", plain=plain)
@@ -453,12 +453,7 @@ class Models:
         return known
 
 
-def _are_plain(values: Iterable[Any]) -> bool:
-    """Whether values are text, nothing, or numbers that every encoder writes in one way."""
-    for value in values:
-        if value is not None and type(value) is not str and not is_plain_number(value):
-            return False
-    return True
+_is_portable = partial(is_portable, reserved=RESERVED, levels=2)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from clawhive_core.execution.plain import MAX_DEPTH
+from clawhive_core.model.json_values import MAX_DEPTH
 from clawhive_core.model.messages import ContentBlock, LlmResponse, TextBlock
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolCall

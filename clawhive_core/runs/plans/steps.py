@@ -11,10 +11,11 @@ import anyio
 
 from clawhive_core.errors import CapabilityError, InvalidInput, NeedHumanApproval, RunError
 from clawhive_core.execution.door import Door
-from clawhive_core.execution.plain import MAX_INPUT, plain_json
+from clawhive_core.execution.inputs import MAX_INPUT
 from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import Principal
@@ -288,7 +289,7 @@ def check_plan(plan: Plan) -> None:
         raise RunError(f"two steps are named `{min(twice)}`", code="invalid_plan")
     for step in plan.steps:
         try:
-            plain_json(step.input, MAX_INPUT)
+            json_copy(step.input, MAX_INPUT)
         except InvalidInput as error:
             raise RunError(
                 f"the input of step `{step.name}`: {error.message}", code="invalid_plan"

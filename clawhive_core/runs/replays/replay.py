@@ -12,6 +12,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.inputs import as_recorded
 from clawhive_core.execution.nested.recorded import (
     CALL_KINDS,
     RecordedCall,
@@ -20,7 +21,6 @@ from clawhive_core.execution.nested.recorded import (
     embeddings_of,
     full,
 )
-from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.embeddings import Embeddings

@@ -10,13 +10,13 @@ from typing import Any
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.inputs import as_recorded
 from clawhive_core.execution.nested.recorded import (
     RecordedCall,
     answer_of,
     asked_call,
     embeddings_of,
 )
-from clawhive_core.execution.plain import as_recorded
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.embeddings import Embeddings

@@ -18,7 +18,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import SkillError, StorageError
-from clawhive_core.model.canonical import canonical_plain, digest
+from clawhive_core.model.canonical import canonical_portable, digest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.place import Place, is_file
@@ -201,7 +201,7 @@ def _written(skill: LockedSkill) -> str:
 
 def _digest(row: Mapping[str, Any]) -> str:
     """Return the digest of a row, which holds no number."""
-    return hashlib.sha256(canonical_plain(row)).hexdigest()
+    return hashlib.sha256(canonical_portable(row)).hexdigest()
 
 
 def _lines(items: Iterable[tuple[str, Any]]) -> Iterator[str]:

@@ -1,101 +1,118 @@
-"""Plain JSON: what may enter a tool and what may come back, copied so that nobody changes it."""
+"""JSON values: copied from outside, and those that every encoder writes in one way."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any, cast
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.model.canonical import is_plain_number
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.tools import ToolCall
 
 MAX_DEPTH = 100
-"""How deep lists and objects may be nested."""
-
-MAX_INPUT = 16 * 1024 * 1024
-"""About the bytes of JSON that a call's input may be."""
+"""How deep lists and objects may be nested in a copy."""
+SAFE_INTEGER = 2**53 - 1
+"""The largest whole number that each reader of JSON reads as it was written."""
 
 _NODE = 2
 _LISTS = (list, tuple)
 _NUMBERS = (int, float)
 _SMALL = frozenset({bool, type(None)})
-_LARGE = 2**53
+_SCALARS = frozenset({str, bool, type(None)})
+_SMALLEST, _LARGEST = 1e-4, 1e15
 _MAX_BITS = 14_000  # Python itself writes no longer integer as text
+_NOTHING: frozenset[str] = frozenset()
 
 
-def plain_json(value: Any, limit: int) -> Any:
+def json_copy(value: Any, limit: int) -> tuple[Any, bool]:
     """Return a copy of a JSON value, made of dict, list, str, int, float, bool and None.
 
     Args:
         value: Dicts with text as keys, lists and tuples, texts, finite numbers (RFC 8259).
         limit: About how many bytes of JSON it may be.
 
+    Returns:
+        The copy, and whether it is portable.
+
     Raises:
         InvalidInput: It is no JSON, too deep or too large; `place` is the JSON pointer of that.
     """
-    return plainly(value, limit)[0]
-
-
-def plainly(value: Any, limit: int) -> tuple[Any, bool]:
-    """Return what `plain_json` does, and whether the copy is plain for `canonical_plain`.
-
-    Raises:
-        InvalidInput: As `plain_json`.
-    """
     copier = _Copier(limit)
-    return copier.copy(value, "", 0), copier.is_plain
+    return copier.copy(value, "", 0), copier.is_portable
 
 
-def plain_object(value: Any, limit: int) -> dict[str, Any]:
-    """Return a copy of a JSON object.
+def json_object(value: Any, limit: int) -> tuple[dict[str, Any], bool]:
+    """Return a copy of a JSON object, and whether it is portable.
 
     Raises:
-        InvalidInput: As `plain_json`, or it is no object.
+        InvalidInput: As `json_copy`, or it is no object.
     """
-    return _plain_object(value, limit)[0]
-
-
-def _plain_object(value: Any, limit: int) -> tuple[dict[str, Any], bool]:
     kind = type(value)  # pyright: ignore[reportUnknownVariableType] - JSON
     if kind is not dict and not issubclass(kind, Mapping):
         raise InvalidInput(f"it is {kind.__name__}, and an object is needed")
     copier = _Copier(limit)
-    return copier.object(value, "", 0), copier.is_plain
+    return copier.object(value, "", 0), copier.is_portable
 
 
-def input_of(call: ToolCall) -> tuple[dict[str, Any], bool]:
-    """Return a copy of a call's input, and whether it is plain for `canonical_plain`.
+def is_portable(
+    value: Any,
+    *,
+    leaf: type | None = None,
+    reserved: frozenset[str] = _NOTHING,
+    levels: int | None = None,
+) -> bool:
+    """Whether a value holds only text, booleans, null and numbers that encoders write in one way.
 
-    Raises:
-        InvalidInput: As `plain_object`, or the model did not write its arguments as a JSON object.
+    At keys nobody looks: the encoder takes none that are not text.
+
+    Args:
+        value: Any value.
+        leaf: A class whose values count as portable too, whatever is in them.
+        reserved: Keys that no object may have.
+        levels: How deep it may be; without it, an endless value is looked at without end.
     """
-    if call.malformed is None:
-        return _plain_object(call.input, MAX_INPUT)
-    try:
-        kind = type(json.loads(call.malformed)).__name__
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"the arguments are no JSON: {error}") from error
-    if kind == "dict":  # which models are refused at the door, before the log takes them
-        raise InvalidInput(f"the arguments are nested deeper than {MAX_DEPTH} levels")
-    raise InvalidInput(f"the arguments are {kind}, and an object is needed")
+    level: list[Any] = [value]
+    for _ in repeat(None) if levels is None else range(levels):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
+            if kind is dict:
+                if reserved and not item.keys().isdisjoint(reserved):
+                    return False
+                values = item.values()
+            elif kind is list or kind is tuple:
+                values = item
+            elif kind in _SCALARS or kind is leaf or is_portable_number(item):
+                continue
+            else:
+                return False
+            for each in values:
+                is_small = type(each) is int and -SAFE_INTEGER <= each <= SAFE_INTEGER
+                if not is_small and type(each) not in _SCALARS:
+                    below.append(each)
+        if not below:
+            return True
+        level = below
+    return False
 
 
-def as_recorded(call: ToolCall) -> dict[str, Any]:
-    """Return a call's input as the log holds it: empty where it is none that can be used."""
-    try:
-        return input_of(call)[0]
-    except InvalidInput:
-        return {}
+def is_portable_number(value: Any) -> bool:
+    """Whether orjson and RFC 8785 write a value in one way, as a number.
+
+    Both write the shortest digits of a float; they differ in where exponents begin, and in whether
+    a whole number has a point.
+    """
+    if type(value) is int:
+        return -SAFE_INTEGER <= value <= SAFE_INTEGER
+    return type(value) is float and _SMALLEST <= abs(value) < _LARGEST and not value.is_integer()
 
 
 @dataclass(slots=True)
 class _Copier:
     left: int
-    is_plain: bool = True
-    """Whether all that was copied so far is, as `canonical_plain` understands it."""
+    is_portable: bool = True
+    """Whether all that was copied so far is."""
 
     def copy(self, value: Any, place: str, depth: int) -> Any:
         self._spend(_NODE, place)
@@ -105,7 +122,7 @@ class _Copier:
             self._spend(len(value), place)
             return str(value)
         if isinstance(value, _NUMBERS):
-            self.is_plain = self.is_plain and is_plain_number(value)
+            self.is_portable = self.is_portable and is_portable_number(value)
             return _number(value, place)
         if depth >= MAX_DEPTH:
             raise InvalidInput(f"it is nested deeper than {MAX_DEPTH} levels", place=place)
@@ -124,9 +141,9 @@ class _Copier:
             if type(key) is not str:
                 if not isinstance(key, str):
                     raise InvalidInput("the keys of an object are text", place=place)
-                self.is_plain = False
+                self.is_portable = False
             kind = type(item)  # pyright: ignore[reportUnknownVariableType] - JSON
-            is_small = kind in _SMALL or (kind is int and -_LARGE < item < _LARGE)
+            is_small = kind in _SMALL or (kind is int and -SAFE_INTEGER <= item <= SAFE_INTEGER)
             left = self.left - len(key) - _NODE - (len(item) if kind is str else 0)
             if left >= 0 and (kind is str or is_small):
                 self.left = left
