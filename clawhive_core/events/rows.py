@@ -120,7 +120,7 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
         event.status,
         body,
     )
-    if redactor.active or not event.plain:
+    if redactor.active or not event.prechecked:
         columns = _checked(columns, redactor)
     try:
         inner = middle(columns)
@@ -155,7 +155,7 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
     import orjson
 
     body = event.body
-    if redactor.active or not (event.plain or _is_flat(body)):
+    if redactor.active or not (event.prechecked or _is_flat(body)):
         return None
     blobs: list[Body] = []
 

@@ -22,7 +22,7 @@ from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 _MAX_NAME = 200
-_PLAIN = frozenset({str, bool, type(None)})
+_SCALARS = frozenset({str, bool, type(None)})
 
 
 def idempotency_key(scope: CallScope, call_id: str) -> str:
@@ -164,7 +164,9 @@ class PendingCall:
     def started(self) -> Event:
         """Return the intent: written before anything happens."""
         facts = self._facts()
-        return self._event("invocation.start", "intended", facts, plain=self._has_plain_facts())
+        return self._event(
+            "invocation.start", "intended", facts, prechecked=self._has_checked_facts()
+        )
 
     def asked(self, more: Mapping[str, Any]) -> Event:
         """Return that the call waits for a person, with what the person must know."""
@@ -206,7 +208,9 @@ class PendingCall:
             "is_error": result.is_error,
             "artifacts": [each.to_dict() for each in artifacts] if artifacts else (),
         }
-        return self._event("invocation.end", status, body, plain=error is None and not artifacts)
+        return self._event(
+            "invocation.end", status, body, prechecked=error is None and not artifacts
+        )
 
     def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:
         """Return how a failed execution ended; what no box could run gives its quota back."""
@@ -249,7 +253,7 @@ class PendingCall:
             facts["grounds"] = lent
         return facts
 
-    def _has_plain_facts(self) -> bool:
+    def _has_checked_facts(self) -> bool:
         """Whether what others put into the facts is text, as all that the stages found out is."""
         meta, call = self.meta, self.call
         if self.checked or meta is None:
@@ -262,7 +266,7 @@ class PendingCall:
             meta.capability_level,
             meta.risk,
         )
-        return _PLAIN.issuperset(map(type, given))
+        return _SCALARS.issuperset(map(type, given))
 
     def _lent(self) -> dict[str, Any] | None:
         """Return what the contract of the skill whose own call it is grounds of its output."""
@@ -296,7 +300,7 @@ class PendingCall:
         }
 
     def _event(
-        self, kind: str, status: str, body: Mapping[str, Any], *, plain: bool = False
+        self, kind: str, status: str, body: Mapping[str, Any], *, prechecked: bool = False
     ) -> Event:
         tool, scope, run = self.tool, self.scope, self.scope.run
         return Event(
@@ -312,7 +316,7 @@ class PendingCall:
             self.call.name if tool is None else tool.meta.name,
             None if tool is None else tool.meta.provider_id,
             status,
-            plain=plain,
+            prechecked=prechecked,
         )
 
 

@@ -196,7 +196,7 @@ class CallScope:
         status: str | None = None,
         invocation_id: str | None = None,
         *,
-        plain: bool = False,
+        prechecked: bool = False,
     ) -> Event:
         """Return an event of the call's step, of a turn of a model say, its ids filled in."""
         run = self.run
@@ -211,7 +211,7 @@ class CallScope:
             run.conversation_id,
             str(self.principal),
             status=status,
-            plain=plain,
+            prechecked=prechecked,
         )
 
     def sees(self, meta: ToolMeta) -> bool:

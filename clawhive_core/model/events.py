@@ -31,7 +31,7 @@ class Event:
     status: str | None = None
     version: int = 1
     """The version of this kind's body."""
-    plain: bool = field(default=False, compare=False, repr=False)
+    prechecked: bool = field(default=False, compare=False, repr=False)
     """Whether its maker knows that the columns are text or nothing, and that the body holds text,
     booleans, null, small whole numbers and blobs only, under texts that are no blob's."""
 

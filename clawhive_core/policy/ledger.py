@@ -85,7 +85,9 @@ _INSERT = (
 
 def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
     """Return the event that issues grants."""
-    return Event("grant.issued", {"grants": [each.to_dict() for each in grants]}, **ids, plain=True)
+    return Event(
+        "grant.issued", {"grants": [each.to_dict() for each in grants]}, **ids, prechecked=True
+    )
 
 
 def steps_of(run_id: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The rows of a call, which its maker says are plain: they are written as any other's."""
+"""The rows of a call, which their maker checked: they are written as any other's."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ inputs = st.dictionaries(texts, odd | st.lists(odd), max_size=3)
 
 def same_either_way(event):
     direct = encode(event, TS, Redactor())
-    looked_at = encode(replace(event, plain=False), TS, Redactor())
+    looked_at = encode(replace(event, prechecked=False), TS, Redactor())
     # In which order blobs are set aside means nothing: each is a row of its own.
     return (direct.columns, direct.inner, set(direct.blobs)) == (
         looked_at.columns,

@@ -367,8 +367,8 @@ class Models:
             "tool_choice": request.tool_choice,
             **_asked(request),
         }
-        plain = _is_portable([request.model, request.max_tokens, request.tool_choice])
-        return scope.event("model.start", body, "running", plain=plain)
+        prechecked = _is_portable([request.model, request.max_tokens, request.tool_choice])
+        return scope.event("model.start", body, "running", prechecked=prechecked)
 
     def _answers(self, scope: CallScope) -> int | None:
         """Return how many answers its run's conversation had; a tool's own is not counted."""
@@ -392,10 +392,10 @@ class Models:
             if (value := getattr(response, name)) is not None:
                 body[key] = value
         usage = response.usage.to_dict()
-        plain = _is_portable(body) and _is_portable(usage)
+        prechecked = _is_portable(body) and _is_portable(usage)
         body["response"] = self._history(scope).answered(response.content)
         body["usage"] = usage
-        self._post(scope, "model.end", body, "succeeded", plain=plain)
+        self._post(scope, "model.end", body, "succeeded", prechecked=prechecked)
         self.budget(scope.run.run_id).charge(response.usage)
 
     def _failed(self, request: LlmRequest, scope: CallScope, error: ClawHiveError) -> None:
@@ -439,9 +439,9 @@ class Models:
         body: Mapping[str, Any],
         status: str,
         *,
-        plain: bool = False,
+        prechecked: bool = False,
     ) -> None:
-        self._journal.post(scope.event(kind, body, status, plain=plain))
+        self._journal.post(scope.event(kind, body, status, prechecked=prechecked))
 
     def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""
