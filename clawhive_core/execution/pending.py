@@ -208,9 +208,8 @@ class PendingCall:
             "is_error": result.is_error,
             "artifacts": [each.to_dict() for each in artifacts] if artifacts else (),
         }
-        return self._event(
-            "invocation.end", status, body, prechecked=error is None and not artifacts
-        )
+        prechecked = error is None and not artifacts
+        return self._event("invocation.end", status, body, prechecked=prechecked)
 
     def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:
         """Return how a failed execution ended; what no box could run gives its quota back."""
