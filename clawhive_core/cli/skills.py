@@ -171,8 +171,7 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
     from clawhive_core.diagnostics.shown import shown_path
-    from clawhive_core.skills.published import is_published
-    from clawhive_core.skills.template import SCHEMA, new_skill
+    from clawhive_core.skills.template import SCHEMA, is_published, new_skill
 
     folder = into or settings.config().root / "skills"
     files = [shown_path(path) for path in new_skill(name, folder, contract=contract)]
@@ -195,7 +194,7 @@ def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_
 )
 def schema_(part: Literal["contract", "frontmatter"], out: Path | None) -> None:
     """Print the JSON Schema of a contract, or of a SKILL.md's frontmatter, for editors."""
-    from clawhive_core.skills.published import published_schema, write_schema
+    from clawhive_core.skills.template import published_schema, write_schema
 
     if out is None:
         hand_over(published_schema(part))

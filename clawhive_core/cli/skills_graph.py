@@ -66,7 +66,7 @@ def graph(
 @click.pass_obj
 def why(settings: Settings, name: str, *, as_json: bool) -> None:
     """Say who uses a skill or one of its tools, and why it is not loaded where it is not."""
-    from clawhive_core.skills.graphs.naming import agents_naming
+    from clawhive_core.skills.graphs.users import agents_naming
     from clawhive_core.skills.graphs.why import target_of
     from clawhive_core.skills.graphs.why import why as answer_of
 

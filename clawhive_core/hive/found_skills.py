@@ -12,7 +12,7 @@ from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.finding.reader import Reader
+from clawhive_core.skills.finding.reading import Reader
 from clawhive_core.skills.finding.skill_set import SkillSet
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.skills.locking.relock import Relock

@@ -27,13 +27,18 @@ from clawhive_core.skills.contracts.phase import Phase
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.place import Place
 from clawhive_core.skills.finding.gate import missing
-from clawhive_core.skills.finding.reader import Reader
-from clawhive_core.skills.finding.reading import ReadSkill, is_skill, weighed
+from clawhive_core.skills.finding.reading import (
+    Reader,
+    ReadSkill,
+    Spot,
+    is_skill,
+    skill_files,
+    weighed,
+)
 from clawhive_core.skills.finding.search import empty_finding, search_path, skills_below
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.shipped import changed_file
 from clawhive_core.skills.finding.skill_set import Entry, SkillSet
-from clawhive_core.skills.finding.spot import Spot, skill_files
 from clawhive_core.skills.finding.switch import Switches
 from clawhive_core.skills.finding.trust import SkillTrust, is_trusted
 from clawhive_core.skills.locking.locker import GIVEN

@@ -1,15 +1,50 @@
-"""`clawhive skills new`: a folder with a skill that works offline."""
+"""`clawhive skills new`, and the schemas of what people write in a skill, as they ship."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
+from typing import Literal
 
+from clawhive_core.diagnostics.whole_file import io_told, replace_whole
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.published import write_schema
 from clawhive_core.storage.template import make_from_template
+
+Part = Literal["contract", "frontmatter"]
+
+_FOLDER = Path(__file__).resolve().parent.parent / "data" / "contracts"
+
+
+def published_schema(part: Part) -> str:
+    """Return the JSON Schema (draft 2020-12) of a contract, or of a SKILL.md's frontmatter.
+
+    It knows forms; what the parts of a contract and of a set say of each other, only
+    `skills check` does.
+    """
+    return (_FOLDER / f"{part}.json").read_text(encoding="utf-8")
+
+
+def is_published(part: Part, file: Path) -> bool:
+    """Whether a file holds a schema as it is published now."""
+    try:
+        return file.read_bytes() == published_schema(part).encode()
+    except OSError:
+        return False
+
+
+def write_schema(part: Part, file: Path) -> None:
+    """Write a schema to a file, for editors that read it from there; folders are made.
+
+    Raises:
+        UsageError: `io_error`.
+    """
+    fix = "name a file that you may write to"
+    with io_told("the schema cannot be written", file, fix):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_whole(file, published_schema(part).encode())
+
 
 _NAME = pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64

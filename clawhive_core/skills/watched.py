@@ -12,12 +12,10 @@ from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.kept_checks import KeptChecks
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.finding.reader import Reader
-from clawhive_core.skills.finding.reading import ReadSkill, read_skill
+from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
 from clawhive_core.skills.finding.search import search_path
 from clawhive_core.skills.finding.shipped import SOURCE
 from clawhive_core.skills.finding.skill_set import SkillSet
-from clawhive_core.skills.finding.spot import Spot
 from clawhive_core.skills.load import FoundSkills
 
 _MANY = 20

@@ -7,7 +7,7 @@ import pytest
 
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError
-from clawhive_core.skills.published import published_schema, write_schema
+from clawhive_core.skills.template import published_schema, write_schema
 
 
 @pytest.mark.promise("P-238")

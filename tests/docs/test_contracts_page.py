@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from clawhive_core.diagnostics.codes import all_codes
-from clawhive_core.skills.published import published_schema
+from clawhive_core.skills.template import published_schema
 from tests.docs.conftest import ROOT, block, blocks
 
 PAGE = "docs/skill-contracts.md"

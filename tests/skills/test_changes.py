@@ -14,10 +14,9 @@ from clawhive_core.skills.changes import (
     needed_bump,
     smallest_version,
 )
-from clawhive_core.skills.changes.access import allows
-from clawhive_core.skills.changes.bump import BUMPS, is_enough, is_more, made_bump
-from clawhive_core.skills.changes.notice import Notices
-from clawhive_core.skills.changes.schemas import without_texts
+from clawhive_core.skills.changes.change import BUMPS, Notices, is_enough, is_more, made_bump
+from clawhive_core.skills.changes.comparison import allows
+from clawhive_core.skills.changes.tools import without_texts
 from clawhive_core.skills.contracts.contract import api_version
 from clawhive_core.skills.contracts.deprecation import Deprecation
 from clawhive_core.skills.contracts.skill import (

@@ -19,9 +19,8 @@ from benchmarks.schema_pairs import (
     validators,
 )
 from clawhive_core.skills.compatibility import compare_inputs, compare_outputs, contains
-from clawhive_core.skills.compatibility.pattern import language_of
-from clawhive_core.skills.compatibility.steps import Steps
-from clawhive_core.skills.compatibility.terms import Terms
+from clawhive_core.skills.compatibility.document import Steps
+from clawhive_core.skills.compatibility.pattern import Terms, language_of
 
 SEEDS = st.integers(0, 2**32)
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.skills.documents import composing
-from clawhive_core.skills.documents.composing import MAX_DEPTH, TooDeep, compose
+from clawhive_core.skills.documents import document
+from clawhive_core.skills.documents.document import MAX_DEPTH, TooDeep, compose
 from clawhive_core.skills.documents.text import read_skill_text
 
 ROOT = Path(__file__).parents[2]
@@ -83,12 +83,12 @@ OWN = {name: without_dates(name) for name in LOADERS}
 @pytest.fixture(scope="module", params=LOADERS)
 def own(request):
     """Let the reader build upon one of PyYAML's loaders; answer that loader."""
-    before = list(composing._LOADERS)
+    before = list(document._LOADERS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "CSafeLoader", getattr(yaml, request.param), raising=False)
-        composing._LOADERS[:] = [composing._made_loader()]
+        document._LOADERS[:] = [document._made_loader()]
         yield OWN[request.param]
-    composing._LOADERS[:] = before
+    document._LOADERS[:] = before
 
 
 def agrees(text: str, own: type) -> None:

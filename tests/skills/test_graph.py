@@ -14,8 +14,7 @@ from clawhive_core.skills.contracts.deprecation import Deprecation
 from clawhive_core.skills.documents.place import Named, Place
 from clawhive_core.skills.graphs.drawing import as_dot, as_mermaid, as_text
 from clawhive_core.skills.graphs.graph import Edge, Need, Node, SkillGraph
-from clawhive_core.skills.graphs.naming import agents_naming
-from clawhive_core.skills.graphs.users import Target
+from clawhive_core.skills.graphs.users import Target, agents_naming
 from clawhive_core.skills.graphs.why import target_of, why
 from tests.harness import exports
 

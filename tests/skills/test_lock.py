@@ -16,9 +16,8 @@ from benchmarks.schema_pairs import Pair, is_witness, made_pair
 from clawhive_core.errors import StorageError
 from clawhive_core.skills.checks.required import KnownTools, Offer
 from clawhive_core.skills.compatibility import compare_inputs, compare_outputs
-from clawhive_core.skills.locking import promises
-from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile, written
-from clawhive_core.skills.locking.locked import Lock
+from clawhive_core.skills.locking import differences
+from clawhive_core.skills.locking.lock_file import InvalidLock, Lock, LockFile, written
 from clawhive_core.skills.locking.relock import Relock
 from tests.examples import share
 
@@ -193,7 +192,7 @@ def test_what_cannot_be_told_is_a_warning_to_the_importer_and_a_note_to_the_expo
 
 def test_equal_digests_are_not_compared(two, monkeypatch):
     compared = []
-    monkeypatch.setattr(promises, "compared", lambda *pair: compared.append(pair))
+    monkeypatch.setattr(differences, "compared", lambda *pair: compared.append(pair))
     assert found(two) == {}
     write_stars(two, description="Another.")
     assert "CH0806" in found(two)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
-from clawhive_core.skills.documents import composing
+from clawhive_core.skills.documents import document
 from clawhive_core.skills.finding.reading import read_skill
 from clawhive_core.skills.finding.shipped import shipped_folder, shipped_skills
 
@@ -225,15 +225,15 @@ def depth(text):
 def shallow():
     """Let a text be nested in four levels only."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(composing, "MAX_DEPTH", 4)
+        patch.setattr(document, "MAX_DEPTH", 4)
         yield
 
 
 @given(text=st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_a_text_is_read_only_where_it_is_not_nested_too_deep(shallow, text):
     try:
-        composing.compose(text)
-    except composing.TooDeep:
+        document.compose(text)
+    except document.TooDeep:
         assert depth(text) > 4
     except yaml.YAMLError:
         pass
@@ -244,5 +244,5 @@ def test_a_text_is_read_only_where_it_is_not_nested_too_deep(shallow, text):
 @pytest.mark.parametrize("piece", ["[", "[a: ", "{a: ", "- ", "? ", "a:\n"])
 def test_each_way_to_nest_is_counted(piece):
     text = "".join(f"{' ' * number}a:\n" for number in range(70)) if piece == "a:\n" else piece * 70
-    with pytest.raises(composing.TooDeep):
-        composing.compose(text)
+    with pytest.raises(document.TooDeep):
+        document.compose(text)

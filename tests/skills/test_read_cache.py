@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
-from clawhive_core.skills.documents.frozen_json import NoJson, packed, unpack
 from clawhive_core.skills.finding import read_cache
-from clawhive_core.skills.finding.read_cache import ReadCache
-from clawhive_core.skills.finding.reader import Reader
-from clawhive_core.skills.finding.reading import ReadSkill, read_skill
+from clawhive_core.skills.finding.read_cache import NoJson, ReadCache, packed, unpack
+from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
 from clawhive_core.skills.finding.shipped import shipped_folder
-from clawhive_core.skills.finding.spot import Spot
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.storage.sqlite.cache import SqliteCache
 
@@ -255,7 +252,7 @@ sys.addaudithook(lambda name, args: opened.add(args[0]) if name == "open" else N
 from pathlib import Path
 from clawhive_core.skills.finding.read_cache import _read_from
 from clawhive_core.skills.finding.reading import read_skill
-from clawhive_core.skills.finding.spot import Spot
+from clawhive_core.skills.finding.reading import Spot
 spot = Spot.of(Path(sys.argv[1]))
 read_skill(spot, "project")
 opened.clear()

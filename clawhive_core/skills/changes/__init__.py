@@ -6,11 +6,17 @@
 
 from __future__ import annotations
 
-from clawhive_core.skills.changes.bump import Bump, needed_bump, smallest_version
-from clawhive_core.skills.changes.change import Change, Impact, Witness
+from clawhive_core.skills.changes.change import (
+    Bump,
+    Change,
+    Impact,
+    Witness,
+    needed_bump,
+    smallest_version,
+)
 from clawhive_core.skills.changes.comparison import SkillDiff, compare_contracts
+from clawhive_core.skills.changes.revision import Side, side_of
 from clawhive_core.skills.changes.sets import SetDiff, compare_sides
-from clawhive_core.skills.changes.side import Side, side_of
 
 __all__ = [
     "Bump",

@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.changes.git import Repository
-from clawhive_core.skills.changes.written_out import NAMED, write_out
+from clawhive_core.skills.changes.git import NAMED, Repository, write_out
 from clawhive_core.skills.contracts.skill import Exports, Skill
 from clawhive_core.skills.finding.reading import read_contract
 

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.changes.change import Change, file_of
+from clawhive_core.skills.changes.change import Change, Notices, file_of, without_notice
 from clawhive_core.skills.changes.comparison import SkillDiff
-from clawhive_core.skills.changes.notice import Notices, without_notice
-from clawhive_core.skills.changes.side import Side
+from clawhive_core.skills.changes.revision import Side
 from clawhive_core.skills.contracts.skill import Import, Skill
 from clawhive_core.skills.finding.reading import ReadSkill
 

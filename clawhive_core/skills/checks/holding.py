@@ -8,7 +8,6 @@ from datetime import date
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.skills.checks.kept_checks import KeptChecks
-from clawhive_core.skills.checks.likely import without_consequences
 from clawhive_core.skills.checks.old_ways import with_external
 from clawhive_core.skills.checks.required import (
     NOTHING_LOCKED,
@@ -18,6 +17,7 @@ from clawhive_core.skills.checks.required import (
     missing_tools,
     taken_name,
     tools_elsewhere,
+    without_consequences,
 )
 from clawhive_core.skills.checks.resolve import check_contracts, importers
 from clawhive_core.skills.contracts.phase import Phase, in_phase

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.skills.checks.kept_checks import KeptChecks
-from clawhive_core.skills.checks.likely import meant
 from clawhive_core.skills.checks.old_ways import asked_data
+from clawhive_core.skills.checks.required import meant
 from clawhive_core.skills.contracts.contract import api_version
 from clawhive_core.skills.contracts.deprecation import check_replacements, check_windows
 from clawhive_core.skills.contracts.run_types import unknown_run_types

@@ -7,9 +7,8 @@ from typing import Any, Literal
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.compatibility import literal
-from clawhive_core.skills.compatibility.document import Document
+from clawhive_core.skills.compatibility.document import Document, Steps, Undecided
 from clawhive_core.skills.compatibility.search import Search
-from clawhive_core.skills.compatibility.steps import Steps, Undecided
 
 Verdict = Literal["compatible", "breaking", "unknown"]
 _ALLOWED = 40_000

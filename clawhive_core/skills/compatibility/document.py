@@ -1,4 +1,4 @@
-"""A schema as a whole document: its references, its dialect, its real validators."""
+"""A schema as a whole document: its references, its dialect, its real validators; and the bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from clawhive_core.skills.compatibility.steps import Undecided
+
+class Undecided(Exception):
+    """It cannot be decided; the message says why."""
+
+
+class Steps:
+    """What is left of a comparison's allowance."""
+
+    def __init__(self, allowed: int) -> None:
+        self._left = allowed
+
+    def spend(self) -> None:
+        """Take one step.
+
+        Raises:
+            Undecided: None is left.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise Undecided("the schemas are too large to compare within the bound")
+
 
 Accepts = Callable[[Any], bool]
 """Whether a real validator accepts a value."""

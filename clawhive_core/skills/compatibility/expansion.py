@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.compatibility.formats import SAMPLES
-from clawhive_core.skills.compatibility.literal import Atom, Branch, Choice, Later, Literal, Part
+from clawhive_core.skills.compatibility.literal import (
+    SAMPLES,
+    Atom,
+    Branch,
+    Choice,
+    Later,
+    Literal,
+    Part,
+)
 
 TYPES = ("object", "string", "number", "array", "boolean", "null")
 _MAX_COUNTED = 8

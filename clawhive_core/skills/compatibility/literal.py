@@ -1,13 +1,38 @@
-"""What a value is asked for: to meet, or to fail, a schema; and the parts such an ask comes to."""
+"""A demand on a value: to meet, or to fail, a schema; and the parts that such a demand comes to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.compatibility.document import Document
-from clawhive_core.skills.compatibility.steps import Undecided
+from clawhive_core.skills.compatibility.document import Document, Undecided
+
+SAMPLES = {
+    "date-time": ("2024-01-31T12:00:00Z",),
+    "date": ("2024-01-31",),
+    "time": ("12:00:00Z",),
+    "duration": ("P1D",),
+    "email": ("a@example.com",),
+    "idn-email": ("a@example.com",),
+    "hostname": ("example.com", "a"),
+    "idn-hostname": ("example.com", "a"),
+    "ipv4": ("127.0.0.1",),
+    "ipv6": ("::1", "2001:db8::1"),
+    "uri": ("https://example.com/a", "urn:a"),
+    "iri": ("https://example.com/a", "urn:a"),
+    "uri-reference": ("/a", "https://example.com/a"),
+    "iri-reference": ("/a", "https://example.com/a"),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
+    "uri-template": ("/{a}", "a"),
+    "json-pointer": ("/a", ""),
+    "relative-json-pointer": ("1/a", "0"),
+    "regex": ("^a$", "a"),
+}
+"""Strings of the formats that JSON Schema names; others (`int64`) refuse no value."""
+OF_NO_FORMAT = ("not one", "{", "[", "a~2", "%", "::", "<", "-", "")
+"""Strings of which one or another is of no such format."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,3 +122,22 @@ EMPTY = Outcome("empty")
 def unknown(why: str) -> Outcome:
     """Return that nothing is known, and why."""
     return Outcome("unknown", None, why)
+
+
+class Constants:
+    """The values of a type of few values that all the facts are true of."""
+
+    def __init__(self, kind: str, atoms: list[Atom]) -> None:
+        values = [None] if kind == "null" else [False, True]
+        out = [each.value for each in atoms if each.kind == "enum" and not each.wanted]
+        self._left = [
+            each for each in values if not any(each is other for some in out for other in some)
+        ]
+
+    def refuted(self) -> bool:
+        """Whether it is proven that there is none."""
+        return not self._left
+
+    def candidates(self) -> Iterator[bool | None]:
+        """Yield those that may be among them."""
+        yield from self._left

@@ -13,25 +13,22 @@ from itertools import islice
 from typing import Any, Protocol
 
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.compatibility.arrays import Arrays
-from clawhive_core.skills.compatibility.constants import Constants
-from clawhive_core.skills.compatibility.document import Document
+from clawhive_core.skills.compatibility.containers import Arrays, Makers, Objects
+from clawhive_core.skills.compatibility.document import Document, Steps, Undecided
 from clawhive_core.skills.compatibility.expansion import TYPES, declared_types, expand, type_of
 from clawhive_core.skills.compatibility.literal import (
     EMPTY,
     Atom,
     Branch,
     Choice,
+    Constants,
     Later,
     Literal,
     Outcome,
     Part,
     unknown,
 )
-from clawhive_core.skills.compatibility.numbers import Numbers
-from clawhive_core.skills.compatibility.objects import Makers, Objects
-from clawhive_core.skills.compatibility.steps import Steps, Undecided
-from clawhive_core.skills.compatibility.strings import Strings
+from clawhive_core.skills.compatibility.scalars import Numbers, Strings
 
 _MAX_DEPTH = 40
 _MANY_BRANCHES = 3

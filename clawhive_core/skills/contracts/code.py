@@ -23,9 +23,9 @@ from clawhive_core.skills.contracts.code_facts import (
 from clawhive_core.skills.contracts.export_checks import CORE_NAMES
 from clawhive_core.skills.contracts.run_types import startable
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.documents.characters import BOM
 from clawhive_core.skills.documents.document import read_text
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
+from clawhive_core.skills.documents.source import BOM
 
 MAX_FILES = 200
 """How many Python files of a skill are looked at."""

@@ -13,9 +13,9 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.contracts.code import lint_handlers, lint_other_code
 from clawhive_core.skills.contracts.code_facts import CodeFacts, Function, code_facts
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
-from clawhive_core.skills.documents.characters import BOM, odd_characters
 from clawhive_core.skills.documents.document import read_text
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
+from clawhive_core.skills.documents.source import BOM, odd_characters
 
 HANDLERS = "handlers.py"
 

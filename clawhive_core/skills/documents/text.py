@@ -17,9 +17,9 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.documents.characters import BOM, is_ordinary, odd_characters
 from clawhive_core.skills.documents.document import Document, decoded, read_bytes, with_severity
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file
+from clawhive_core.skills.documents.source import BOM, is_ordinary, odd_characters
 
 TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"

@@ -21,10 +21,38 @@ from clawhive_core.skills.contracts.phase import Phase, in_phase
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.document import Document, with_severity
 from clawhive_core.skills.documents.fields import Fields
-from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
 from clawhive_core.skills.finding.shipped import is_checked
-from clawhive_core.skills.finding.spot import Spot, skill_files
+
+_OTHERS = (*MANIFESTS, OTHER_NAME)
+"""What hardly any has; to ask whether something is there is cheaper than to be told that not."""
+FILES = (TEXT_FILE, *_OTHERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A skill's folder, or a manifest alone."""
+
+    path: str
+    files: tuple[str, ...] | None
+    """Which of `FILES` the folder holds; None for a manifest alone."""
+    is_link: bool = False
+    """Whether the path itself is a link."""
+
+    @classmethod
+    def of(cls, place: Path) -> Spot:
+        """Look at a place: whatever is no folder counts as a manifest alone."""
+        path = os.fspath(place)
+        return cls(path, skill_files(path) if is_folder(path) else None, place.is_symlink())
+
+
+def skill_files(folder: str) -> tuple[str, ...]:
+    """Return which of `FILES` a folder holds; with none of them it is no skill."""
+    begin = folder + os.sep
+    rest = [name for name in _OTHERS if os.access(begin + name, os.F_OK) and is_file(begin + name)]
+    return (TEXT_FILE, *rest) if is_file(begin + TEXT_FILE) else tuple(rest)
+
 
 _CONTRACT_KEYS = ("exports", "imports", "external_tools", "requires_skill_data")
 _HOLDERS = frozenset({*_CONTRACT_KEYS, "metadata", "requires"})
@@ -332,3 +360,24 @@ def _slug(name: str) -> str:
     import hashlib
 
     return f"skill-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+class Reader:
+    """Reads every file anew: what a start does, because trust must not rest on a cache."""
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """Prepare for questions about some paths."""
+
+    def known(self, path: str) -> Spot | None:
+        """Return the skill that a path is known to be, without a look at its files."""
+        del path
+        return None
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Return which files of a skill a folder holds, as `skill_files` does."""
+        known = self.known(folder)
+        return skill_files(folder) if known is None else known.files or ()
+
+    def read(self, spot: Spot, source: str) -> ReadSkill:
+        """Return a skill, as `read_skill` does."""
+        return read_skill(spot, source)

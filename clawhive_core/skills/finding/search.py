@@ -14,10 +14,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.place import Place, is_file, is_folder
-from clawhive_core.skills.finding.reader import Reader
-from clawhive_core.skills.finding.reading import is_skill
+from clawhive_core.skills.finding.reading import Reader, Spot, is_skill, skill_files
 from clawhive_core.skills.finding.shipped import SOURCE, shipped_folder
-from clawhive_core.skills.finding.spot import Spot, skill_files
 
 _SKILLS = f"{os.sep}skills"
 _MANIFEST_ENDS = (".yaml", ".json")

@@ -1,4 +1,4 @@
-"""Who uses a skill, or one of its tools: by imports, directly and through others, and by tasks."""
+"""The users of a skill, or of one of its tools: imports, tasks, and agents of the configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from clawhive_core.capabilities import contains, parse
+from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.errors import CapabilityError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.documents.document import Document
@@ -172,3 +175,50 @@ def _document(skill: Skill) -> tuple[Document | None, KeyPath]:
     metadata: Any = text.values.get("metadata")
     inside = isinstance(metadata, Mapping) and "clawhive" in metadata
     return text.document, ("metadata", "clawhive") if inside else ()
+
+
+_LISTS = ("allow", "sub_agent.allowed_tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """A key of an agent's configuration that names something."""
+
+    agent: str
+    key: str
+    """Such as `agents.NAME.skills`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"agent": self.agent, "key": self.key}
+
+
+def agents_naming(config: Config, target: Target, tools: Sequence[str]) -> Iterator[Naming]:
+    """Yield the keys of agents that name a target, by agent.
+
+    An agent without lists may use everything and names nothing, like the pattern `*`.
+
+    Args:
+        config: The configuration.
+        target: A skill or a tool.
+        tools: The canonical names of the target's tools and task types.
+    """
+    for agent in sorted(config.section("agents")):
+        key = f"agents.{agent}"
+        if target.skill is not None and target.skill in (config.get(f"{key}.skills") or ()):
+            yield Naming(agent, f"{key}.skills")
+        for name in _LISTS:
+            if any(_covers(each, tools) for each in config.get(f"{key}.{name}") or ()):
+                yield Naming(agent, f"{key}.{name}")
+        if not {*tools}.isdisjoint(config.get(f"{key}.when") or ()):
+            yield Naming(agent, f"{key}.when")
+
+
+def _covers(pattern: str, tools: Sequence[str]) -> bool:
+    if pattern.startswith("*"):
+        return False
+    try:
+        wanted = parse(f"tool.call:{pattern}")
+        return any(contains(wanted, parse(f"tool.call:{tool}")) for tool in tools)
+    except CapabilityError:  # the run says so, where the agent is used
+        return False

@@ -13,8 +13,7 @@ from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 from clawhive_core.skills.graphs.graph import SkillGraph
-from clawhive_core.skills.graphs.naming import Naming
-from clawhive_core.skills.graphs.users import Importer, Target, Use, importers_of, uses_of
+from clawhive_core.skills.graphs.users import Importer, Naming, Target, Use, importers_of, uses_of
 
 _GATES = frozenset({"CH0404", "CH0612"})
 """The notes that say why a skill is not for this machine, or not without its provider."""

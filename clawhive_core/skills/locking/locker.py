@@ -17,7 +17,7 @@ from clawhive_core.skills.contracts import deprecation
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.trust import content_digest
-from clawhive_core.skills.locking.locked import (
+from clawhive_core.skills.locking.lock_file import (
     Lock,
     LockedImport,
     LockedRemoval,

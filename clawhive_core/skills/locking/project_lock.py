@@ -11,8 +11,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.required import KnownTools, Locked
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.locking.lock_file import InvalidLock, LockFile
-from clawhive_core.skills.locking.locked import Lock
+from clawhive_core.skills.locking.lock_file import InvalidLock, Lock, LockFile
 from clawhive_core.skills.locking.locker import Locker, dated
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from dataclasses import replace
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.documents.characters import BOM
 from clawhive_core.skills.documents.fields import LISTED
-from clawhive_core.skills.documents.source import Source, title_of
+from clawhive_core.skills.documents.source import BOM, Source, title_of
 from clawhive_core.skills.documents.text import unquoted
 from clawhive_core.skills.mending.written import (
     close_front,

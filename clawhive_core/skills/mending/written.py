@@ -9,8 +9,7 @@ from typing import Any, cast
 from clawhive_core.diagnostics.finding import Edit, Finding
 from clawhive_core.diagnostics.nearest import is_slip, suggested
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.documents.characters import CONTROL, HIDDEN
-from clawhive_core.skills.documents.source import Source, title_of
+from clawhive_core.skills.documents.source import CONTROL, HIDDEN, Source, title_of
 
 _WORD = pattern(
     r"([\"']?)(?P<old>[^\"'\s,\[\]{}#:][^\"',\[\]{}#:]*?)\1"
