@@ -33,6 +33,7 @@ SUBSCRIPTION_ADDED = "subscription.added"
 SUBSCRIPTION_REMOVED = "subscription.removed"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
+SECRET_USED = "secret.used"  # noqa: S105 - no password
 STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
 TABLES_REBUILT = "tables.rebuilt"
@@ -346,6 +347,12 @@ _KINDS = (
         1,
         "a replay ended; status succeeded or failed",
         {"mode": "exact, model, tools or policy", "difference": "the first difference, or null"},
+    ),
+    Kind(
+        SECRET_USED,
+        1,
+        "a tool got a secret that its call has the right to",
+        {"name": "the secret's name", "tool": "the tool"},
     ),
     Kind(
         STORE_PUT,

@@ -8,13 +8,14 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from clawhive_core.capabilities import Capability, matches, parse, path_capability
+from clawhive_core.capabilities import Capability, concrete, matches, parse, path_capability
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, Signal
 from clawhive_core.model.embeddings import Embeddings
+from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
@@ -42,6 +43,10 @@ class Services(Protocol):
         """Call another tool on this call's behalf."""
         ...
 
+    async def require_nested(self, context: ToolContext, capability: str) -> tuple[str, ...]:
+        """Decide about a right of this call."""
+        ...
+
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model on this call's behalf."""
         ...
@@ -54,6 +59,10 @@ class Services(Protocol):
 
     def redact(self, secret: str) -> None:
         """Keep a value out of the log from now on."""
+        ...
+
+    def note(self, event: Event) -> None:
+        """Record what the tool was given."""
         ...
 
     def store_for(self, scope: CallScope, namespace: str) -> Store:
@@ -218,8 +227,19 @@ class ToolContext:
         """Ask an embedder under the run's rights, budget and log."""
         return await self.services.embed_nested(self, texts, model)
 
+    async def require(self, capability: str) -> None:
+        """Ask for a right that only shows midway."""
+        self.granted += await self.services.require_nested(self, capability)
+
     def secret(self, name: str) -> str:
-        """Return a secret and redact it from here on."""
+        """Return a secret that this call has the right to, and redact it from here on."""
+        needed = concrete("secret.use", name)
+        if not self._holds(needed):
+            raise ToolError(
+                f"`{self.tool}` has no right to the secret `{name}`",
+                code="denied",
+                fix=f'declare the effect {{"": "{needed}"}}, or `await ctx.require("{needed}")`',
+            )
         value = self.scope.run.secrets(name)
         if value is None:
             raise ToolError(
@@ -228,6 +248,7 @@ class ToolContext:
                 fix=f"export {name}=... before starting clawhive",
             )
         self.services.redact(value)
+        self.services.note(self.scope.event("secret.used", {"name": name, "tool": self.tool}))
         return value
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
@@ -254,8 +275,11 @@ class ToolContext:
 
     def _allows(self, verb: str, path: str) -> bool:
         """Whether this call may touch a real path: covered by what it asked for, and not denied."""
+        return self._holds(path_capability(verb, path))
+
+    def _holds(self, capability: Capability) -> bool:
+        """Whether a capability is covered by what this call asked for, and not denied by now."""
         rules = self.scope.rules
-        capability = path_capability(verb, path)
         if not covers(self.granted, capability):
             return False
         return rules.authority(capability, self.input, self.suspended).verdict != "deny"

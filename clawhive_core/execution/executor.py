@@ -32,7 +32,14 @@ from clawhive_core.execution.inputs import input_of
 from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
 from clawhive_core.execution.nested.earlier import earlier_calls
 from clawhive_core.execution.nested.nested import led
+from clawhive_core.execution.nested.recorded import RecordedCall
 from clawhive_core.execution.nested.repeater import Repeater
+from clawhive_core.execution.nested.required import (
+    REQUIRE,
+    RefusedMidway,
+    required_input,
+    tool_of,
+)
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
 from clawhive_core.execution.refusals import (
     Refused,
@@ -130,7 +137,7 @@ class Executor:
 
     def _resolve(self, pending: PendingCall) -> None:
         catalog, call = self._wiring.catalog, pending.call
-        pending.tool = catalog.current.find(call.name)
+        pending.tool = tool_of(catalog.current, call, pending.scope)
         reach = pending.scope.reach
         if reach is not None and not reach.allows(call.name, pending.meta):
             raise not_imported(pending, reach.skill_id)
@@ -360,14 +367,46 @@ class Executor:
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
         number, recorded = await context.nested.take_call(recordable_text(name), input)
-        call = ToolCall(f"{context.tool_call_id}{NESTED}{number}", name, input)
         below = context.scope.below(number, context.deadline)
         scope = replace(below, label=label, reach=context.reach, grounds=context.grounds)
+        return await self._made(context, number, recorded, ToolCall("", name, input), scope)
+
+    async def _made(
+        self,
+        context: ToolContext,
+        number: int,
+        recorded: RecordedCall | None,
+        asked: ToolCall,
+        scope: CallScope,
+    ) -> Outcome:
+        """Make a tool's own call, or bring what the log has of it to its end."""
+        call = replace(asked, id=f"{context.tool_call_id}{NESTED}{number}")
         if recorded is None:
             return await self.invoke(call, scope)
         wiring = self._wiring
         repeater = Repeater(wiring.log, wiring.catalog, wiring.approvals, self)
         return await repeater.repeat(recorded, call, scope)
+
+    async def require_nested(self, context: ToolContext, capability: str) -> tuple[str, ...]:
+        """Decide about a right that a tool needs midway; its call has it from then on.
+
+        Raises:
+            ToolError: With the code of the refusal, where it is refused.
+        """
+        asked = ToolCall("", REQUIRE, required_input(context.tool, capability))
+
+        async def require() -> Outcome:
+            number, recorded = await context.nested.take_call(REQUIRE, asked.input)
+            scope = context.scope.below(number, context.deadline)
+            scope = replace(scope, depth=context.scope.depth, midway=context.input)
+            return await self._made(context, number, recorded, asked, scope)
+
+        outcome = await context.nested.run(require)
+        if isinstance(outcome, Refusal):
+            raise RefusedMidway(outcome)
+        if outcome.is_error:
+            raise ToolError(outcome.output, code="denied")
+        return tuple(outcome.structured["granted"])
 
     async def complete_nested(self, context: ToolContext, request: LlmRequest) -> LlmResponse:
         """Ask a model for a tool, under the run's rights and log."""
@@ -403,6 +442,10 @@ class Executor:
     def redact(self, secret: str) -> None:
         """Keep a value out of the log from now on."""
         self._wiring.redact(secret)
+
+    def note(self, event: Event) -> None:
+        """Record what a tool was given."""
+        self._wiring.log.post(event)
 
     def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""

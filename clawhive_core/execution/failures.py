@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError, InvalidInput
+from clawhive_core.execution.nested.required import RefusedMidway
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolMeta
@@ -17,6 +18,8 @@ _MAX_DATA = 64 * 1024
 
 def failure_of(error: ClawHiveError) -> Refusal:
     """Return the error of a tool that failed on purpose, with its own code."""
+    if isinstance(error, RefusedMidway):
+        return error.refusal
     next_step = {"action": "read_error"}
     if error.fix is not None:
         next_step = {"action": "fix", "hint": _cut(error.fix, _MAX_MESSAGE)}

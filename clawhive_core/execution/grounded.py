@@ -35,7 +35,7 @@ def provenance(pending: PendingCall) -> list[dict[str, Any]]:
 
 def learnt(pending: PendingCall, result: ToolResult) -> ToolResult:
     """Return a call's result, taken as what later calls may name."""
-    if (meta := pending.meta) is not None:
+    if (meta := pending.meta) is not None and pending.scope.midway is None:
         scope = pending.scope
         asked = pending.call.input
         scope.run.grounds.learn(meta, asked, result, scope.grounds, scope.step_id)

@@ -82,10 +82,10 @@ class PendingCall:
 
     def request(self, meta: ToolMeta) -> PolicyRequest:
         """Return what is decided about."""
-        scope = self.scope
+        scope, given = self.scope, self.call.input
         return PolicyRequest(
             meta,
-            self.call.input,
+            given if scope.midway is None else {**scope.midway, **given},
             scope.principal,
             self.capabilities,
             scope.run.task_id,

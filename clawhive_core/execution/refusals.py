@@ -173,7 +173,8 @@ def _command(pending: PendingCall) -> str:
     if given != "clawhive tools call":
         return given
     arguments = canonical_text(dict(pending.call.input))
-    if pending.scope.depth or len(arguments) > _LONGEST_ARGUMENTS:
+    is_nested = pending.scope.parent_invocation_id is not None
+    if is_nested or len(arguments) > _LONGEST_ARGUMENTS:
         return ""
     return shlex.join(["clawhive", "tools", "call", pending.call.name, "--args", arguments])
 

@@ -172,6 +172,9 @@ class CallScope:
     """The planned step, whose items and nested calls share its grants; else a call is a step."""
     enabled: Enabled | None = None
     """What the model that makes the call may call; None for everything that its agent sees."""
+    midway: Mapping[str, Any] | None = None
+    """The input of the call that asks for a right midway, which constraints speak of; None for a
+    call of a tool."""
 
     @property
     def invocation_id(self) -> str:

@@ -231,11 +231,31 @@ class InvokeContext(Protocol):
         """
         ...
 
+    async def require(self, capability: str) -> None:
+        """Ask for a right that only shows midway, such as the address that a redirect names.
+
+        It is decided as the call itself was: allowed, asked of a person, or denied. The call has it
+        from then on, for `workspace` and `secret` too.
+
+        Args:
+            capability: `verb:resource`, such as `net.http:https://example.com/page`; no pattern.
+
+        Raises:
+            ToolError: It was refused, with the code of the refusal; let it pass, so that the caller
+                is told what would allow it.
+            NeedHumanApproval: A person must answer. Let it pass: the tool is parked, and begins
+                again when that is answered.
+        """
+        ...
+
     def secret(self, name: str) -> str:
         """Return a secret by name; from here on its value is redacted from the log.
 
+        The call needs `secret.use:NAME`: declared as an effect (`{"": "secret.use:NAME"}`), or
+        asked for by `require`.
+
         Raises:
-            ToolError: `secret_not_found`, with the line that sets it.
+            ToolError: `denied`; `secret_not_found`, with the line that sets it.
         """
         ...
 

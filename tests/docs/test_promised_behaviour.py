@@ -269,13 +269,14 @@ def test_a_secret_that_a_tool_was_handed_is_nowhere_in_the_log(terminal, monkeyp
         """
 from clawhive_core import InvokeContext, tool
 
-@tool
+@tool(effects={"": "secret.use:API_TOKEN"})
 def tell(ctx: InvokeContext) -> dict:
     "Tell the secret."
     return {"token": ctx.secret("API_TOKEN"), "in": "Bearer " + ctx.secret("API_TOKEN")}
 """,
     )
-    code, result = call(terminal, "keeper.tell")
+    assert call(terminal, "keeper.tell")[1]["error"] == "denied"
+    code, result = call(terminal, "keeper.tell", "--grant", "secret.use:API_TOKEN")
     assert (code, result["structured"]["token"]) == (0, "[redacted]")
     assert "s3cr3t" not in json.dumps(result)
     folder = terminal.project / ".clawhive"

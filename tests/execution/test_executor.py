@@ -254,7 +254,8 @@ async def test_secrets_that_a_tool_asked_for_are_not_in_the_log(house, tmp_path)
         raise ToolError(f"401 for {secret}", data={"header": f"Bearer {secret}"})
 
     house.secrets["TOKEN"] = "s3cr3t-value-of-the-token"
-    await house.offer("demo.leak", leak).ready()
+    house.give("secret.use:TOKEN")
+    await house.offer("demo.leak", leak, effects={"": "secret.use:TOKEN"}).ready()
     result = await house.call("demo.leak")
     assert result.is_error
     await house.log.flush()
@@ -267,7 +268,8 @@ async def test_a_missing_secret_fails_with_the_line_that_sets_it(house):
     async def ask(_input, ctx):
         return text(ctx.secret("TOKEN"))
 
-    await house.offer("demo.ask", ask).ready()
+    house.give("secret.use:TOKEN")
+    await house.offer("demo.ask", ask, effects={"": "secret.use:TOKEN"}).ready()
     result = await house.call("demo.ask")
     assert result.structured["error"] == "secret_not_found"
     assert "export TOKEN=" in result.structured["next"]["hint"]

@@ -99,12 +99,14 @@ async def test_a_value_that_is_too_long_is_cut_and_says_so(tools):
 
 
 async def test_a_secret_is_in_no_page(tools):
-    tools.add("test.say", lambda given, ctx: f"it is {ctx.secret('TOKEN')}")
+    effects = {"": "secret.use:TOKEN"}
+    tools.add("test.say", lambda given, ctx: f"it is {ctx.secret('TOKEN')}", effects=effects)
     model = ScriptedModel([calling("test.say", {}), "ok"])
     async with memory_hive(providers=[tools], adapters=[model]) as hive:
         hive._env["TOKEN"] = "sw0rdfish-and-more"
-        run = await hive.run("go", model=MODEL)
+        run = await hive.run("go", model=MODEL, grants=("secret.use:TOKEN",))
         text = page(hive.log, run["run_id"])
+    assert "it is [redacted]" in text
     assert "sw0rdfish" not in text
     assert re.search(r"redacted", text, re.IGNORECASE)
 

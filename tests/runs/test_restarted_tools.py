@@ -235,12 +235,13 @@ async def test_a_call_with_a_secret_is_known_again(job, appending, monkeypatch):
     appending.add("test.send", lambda given, ctx: heads.append(given) or "sent")
 
     async def outer(given, ctx):
+        await ctx.require("secret.use:API_KEY")
         await ctx.call("test.send", {"key": ctx.secret("API_KEY"), "path": "x"})
         return await ctx.call("test.keep", {"path": "kept"})
 
     async with job(outer) as house:
         house.hive._requests.env["API_KEY"] = "sesame-open-now"
-        await house.run()
+        await house.run(grants=("secret.use:API_KEY",))
         run = await house.approved()
         assert (run["status"], len(heads), heads[0]["key"]) == ("succeeded", 1, "sesame-open-now")
 

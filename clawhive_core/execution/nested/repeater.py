@@ -9,6 +9,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.nested.recorded import RecordedCall
+from clawhive_core.execution.nested.required import tool_of
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text
@@ -30,18 +31,20 @@ class Repeater:
         """Return what the call came to, or comes to now.
 
         A parked one is begun again, and so is one that was broken off if its tool is idempotent; of
-        any other that was broken off nobody knows whether it did its work.
+        any other that was broken off nobody knows whether it did its work. A right that was asked
+        for midway is decided again: what the tool does with it, it does again too.
 
         Raises:
             NeedHumanApproval: A person must answer it, or a call of its tool.
             ClawHiveError: The log lost what it came to.
         """
         outcome = recorded.outcome(self.log, call.id)
-        if outcome is not None:
+        decided_again = scope.midway is not None and recorded.attempts > 0
+        if outcome is not None and not decided_again:
             return outcome
         if not recorded.attempts:
             return await self.door.invoke(call, scope)  # it was only asked for
-        tool = self.catalog.current.find(call.name)
+        tool = tool_of(self.catalog.current, call, scope)
         contract = recorded.asked.event.body["contract_hash"]
         same = tool is not None and tool.meta.contract_hash == contract
         harmless = tool is not None and same and tool.meta.idempotent
