@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.embedder import Embedder as Embedder
     from clawhive_core.protocols.planner import PlanContext as PlanContext
     from clawhive_core.protocols.planner import Planner as Planner
+    from clawhive_core.protocols.provider import ChangingProvider as ChangingProvider
     from clawhive_core.protocols.provider import ToolProvider as ToolProvider
     from clawhive_core.protocols.sandbox import HandlerCall as HandlerCall
     from clawhive_core.protocols.sandbox import HandlerEngine as HandlerEngine

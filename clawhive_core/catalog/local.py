@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import FunctionType, MethodType
 from typing import Any, cast
 
+from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.store import LOCAL, CatalogStore
 from clawhive_core.catalog.validation import unusable
@@ -153,11 +154,13 @@ class ToolsFacade:
         before = self._catalog.current.revision
         now = self._catalog.put(self._provider, self._metas())
         if now.revision != before:
-            self._log.post(_changed(now.revision, [tool.meta for tool in now]))
+            self._log.post(revised(now))
         return now.revision
 
 
-def _changed(revision: str, tools: Sequence[ToolMeta]) -> Event:
+def revised(catalog: Catalog) -> Event:
+    """Return that there is another revision of the catalog."""
+    revision, tools = catalog.revision, [tool.meta for tool in catalog]
     rows = [
         {
             "name": meta.name,

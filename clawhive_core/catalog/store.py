@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from contextlib import suppress
+from dataclasses import field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -16,9 +19,15 @@ from clawhive_core.catalog.catalog import EMPTY, Catalog, Tool
 from clawhive_core.catalog.listing import admitted, problem_of_tool
 from clawhive_core.catalog.validation import unusable
 from clawhive_core.model.canonical import preview
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.protocols.provider import ToolProvider
+from clawhive_core.protocols.provider import ChangingProvider, ToolProvider
 
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+_PAUSE_SECONDS = 0.05
+"""How long nothing is listed again after it was: changes come in showers."""
 _KEPT_REVISIONS = 64
 _KEPT_SCHEMAS = 10_000
 LOCAL = "local"
@@ -26,6 +35,25 @@ LOCAL = "local"
 
 RESERVED = frozenset({"core", "sandbox", LOCAL, "agents"})
 """Provider ids of ClawHive's own tools; those of skills start with `skill_`."""
+
+
+@dataclass(slots=True)
+class _News:
+    """Which providers said that their tools changed; told from any thread."""
+
+    changed: deque[int] = field(default_factory=deque[int])
+    loop: AbstractEventLoop | None = None
+    wake: anyio.Event = field(default_factory=anyio.Event)
+
+    def tell(self, provider: int) -> None:
+        """Have a provider listed again."""
+        self.changed.append(provider)
+        if self.loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody lists tools any more
+                self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self.wake.set()
 
 
 class CatalogStore:
@@ -58,6 +86,7 @@ class CatalogStore:
         self._listings: dict[int, Sequence[ToolMeta]] = {}
         self._contracts: dict[str, Any] = {}
         self._schemas: dict[str, str | None] = {}
+        self._news = _News()
 
     def put(self, provider: ToolProvider, tools: Sequence[ToolMeta]) -> Catalog:
         """Register a provider of this process, or renew what it lists, without waiting."""
@@ -80,6 +109,42 @@ class CatalogStore:
         A provider that fails or takes too long stays registered, with no tools.
         """
         self._keep(*providers)
+        for provider in providers:
+            self._subscribe(provider)
+        return await self._listed(providers)
+
+    async def watching(self, told: Callable[[Catalog], None]) -> None:
+        """List the providers again that say that their tools changed, until it is cancelled.
+
+        Args:
+            told: Called with each new revision.
+        """
+        from asyncio import get_running_loop
+
+        news = self._news
+        news.loop = get_running_loop()
+        while True:
+            news.wake = anyio.Event()
+            if not news.changed:
+                await news.wake.wait()
+            changed = {news.changed.popleft() for _ in range(len(news.changed))}
+            before = self.current.revision
+            now = await self._listed([each for each in self._providers if id(each) in changed])
+            if now.revision != before:
+                told(now)
+            await anyio.sleep(_PAUSE_SECONDS)
+
+    def _subscribe(self, provider: ToolProvider) -> None:
+        if not isinstance(provider, ChangingProvider):
+            return
+        try:
+            provider.subscribe(partial(self._news.tell, id(provider)))
+        except Exception as error:  # noqa: BLE001 - one provider must not take the others down
+            what = f"cannot say when its tools change: {_text_of(error)}"
+            self._note(f"provider `{_name_of(provider)}` {what}")
+
+    async def _listed(self, providers: Sequence[ToolProvider]) -> Catalog:
+        """List providers at the same time and assemble a new revision."""
         async with anyio.create_task_group() as group:
             for provider in providers:
                 group.start_soon(self._list, provider)
@@ -87,10 +152,7 @@ class CatalogStore:
 
     async def refresh(self) -> Catalog:
         """List every provider again."""
-        async with anyio.create_task_group() as group:
-            for provider in self._providers:
-                group.start_soon(self._list, provider)
-        return self._assemble()
+        return await self._listed(self._providers)
 
     def contract_at(self, revision: str, name: str) -> str | None:
         """Return the contract hash that a tool had in a revision of this process."""

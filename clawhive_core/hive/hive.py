@@ -14,7 +14,7 @@ import anyio
 
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
-from clawhive_core.catalog.local import ToolsFacade, configured_tools
+from clawhive_core.catalog.local import ToolsFacade, configured_tools, revised
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
@@ -346,7 +346,8 @@ class Hive:
         try:
             recover(self.log)
             await self._assemble()
-            async with beside(self._sinks.pumping()):
+            watching = self.catalog.watching(lambda now: self.log.post(revised(now)))
+            async with beside(self._sinks.pumping()), beside(watching):
                 yield
         finally:
             await self._close()

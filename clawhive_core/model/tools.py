@@ -76,6 +76,9 @@ class ToolMeta(Caching):
     aliases: tuple[str, ...] = ()
     examples: tuple[Mapping[str, Any], ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    text_counts: bool = False
+    """Whether a changed text suspends like a changed contract: where others than the plugin's
+    author write it, as in a skill or on a server."""
     raised: str = ""
     """The reason for a risk higher than its author declared; the catalog says so, nobody else."""
 
@@ -109,11 +112,6 @@ class ToolMeta(Caching):
             "annotations": self.annotations,
             "examples": self.examples,
         }
-
-    @property
-    def text_counts(self) -> bool:
-        """Whether a changed text suspends like a changed contract: an MCP server's, a skill's."""
-        return self.provider_id.startswith(("mcp_", "skill_"))
 
     @cached_property
     def text_hash(self) -> str:

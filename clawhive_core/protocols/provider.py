@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
@@ -34,4 +34,17 @@ class ToolProvider(Protocol):
 
     async def close(self) -> None:
         """Release what the provider holds; called once, also after a failed call."""
+        ...
+
+
+@runtime_checkable
+class ChangingProvider(Protocol):
+    """A tool provider whose tools come and go while it runs, such as a server's."""
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Keep what is to be called when `list_tools` would answer otherwise.
+
+        It may be called from any thread and at any time; the tools are listed again soon after, and
+        running agents are offered the new ones at their next turn.
+        """
         ...

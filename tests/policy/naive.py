@@ -162,7 +162,7 @@ def suspended(given, tool):
     before = loaded(given.tool)
     if before["name"] != tool.name:
         return False
-    fields = CONTRACT + (TEXT if tool.provider_id[:4] in ("mcp_", "skil") else [])
+    fields = CONTRACT + (TEXT if tool.text_counts else [])
     shown = {key: value for key, value in before["contract"].items() if key != "name"}
     return set(shown) != set(fields) or any(shown[each] != plain(tool, each) for each in fields)
 

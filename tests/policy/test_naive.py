@@ -23,7 +23,9 @@ CONSTRAINTS = ["n<=1", "n>=1", "n<=2", "to in {x}", "to in {x,y}", "n in {1,2}",
 CALLS_OF_A_POLICY = 50
 
 
-TOOL = ToolMeta("demo.tool", "A tool.", {"type": "object"}, "mcp_demo", risk="safe")
+TOOL = ToolMeta(
+    "demo.tool", "A tool.", {"type": "object"}, "mcp_demo", risk="safe", text_counts=True
+)
 EFFECTS = [
     *("fs.read", "fs.read:${workspace}/**", "fs.write", "fs.write:{}/**", "fs.write:${run}/{}"),
     *("fs.write:${run}/../{}", "fs.write:${run}x/{}", "fs.delete", "fs.delete:${run}/**"),

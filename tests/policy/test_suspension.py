@@ -24,7 +24,7 @@ from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant, tool_meta
 
 NAME = "mcp.git.push"
-META = tool_meta(NAME, "mcp_git", risk="guarded")
+META = tool_meta(NAME, "mcp_git", risk="guarded", text_counts=True)
 CHANGED = {
     "input_schema": {"type": "object", "properties": {"x": {}}},
     "risk": "unknown",
@@ -75,7 +75,7 @@ def test_any_change_of_an_mcp_tool_suspends_it(field):
 
 @pytest.mark.parametrize("field", TEXT)
 def test_a_plugins_text_may_change(field):
-    meta = replace(META, provider_id="git")
+    meta = replace(META, provider_id="git", text_counts=False)
     assert decided(replace(meta, **{field: TEXT[field]}), bound(meta)).verdict == "allow"
 
 
@@ -300,7 +300,7 @@ from clawhive_core.policy.grants import GrantBook
 
 log = EventLog.open(Path(sys.argv[2]), [ledger.SCHEMA], ledger.PROJECTIONS)
 book = GrantBook(Path(sys.argv[1]), log)
-tool = ToolMeta("mcp.git.push", "Another.", {"type": "object"}, "mcp_git")
+tool = ToolMeta("mcp.git.push", "Another.", {"type": "object"}, "mcp_git", text_counts=True)
 print("ready", flush=True)
 sys.stdin.readline()
 try:

@@ -146,6 +146,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         input_schema=tool.input_schema or {"type": "object"},
         output_schema=tool.output_schema,
         provider_id=f"skill_{skill.id}",
+        text_counts=True,
         capability_level=facts.level or level_of(declared),
         risk=facts.risk or risk_of(declared),
         effects=facts.effects,

@@ -144,6 +144,7 @@ class TaskProvider:
             timeout_ms=min(wait + _OVERHEAD_MS, _MAX_TIMEOUT_MS),
             category="tasks",
             keywords=(self._skill.id, "task"),
+            text_counts=True,
         )
 
     def _reached(
