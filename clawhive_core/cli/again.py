@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _LONGEST = 4000
 """Characters of a command that somebody still copies."""
 _GIVEN = """
-    SELECT capability FROM v_grants WHERE scope = 'task' AND scope_id = ? AND issuer = 'user'
-    AND mode = 'allow' AND parent_grant IS NULL AND ended_at IS NULL ORDER BY issued_at, rowid
+    SELECT capability FROM grants WHERE scope = 'task' AND scope_id = ? AND issuer = 'user'
+    AND mode = 'allow' AND parent_grant IS NULL ORDER BY seq, rowid
 """
 
 

@@ -85,17 +85,15 @@ def _grants_usable(connection: sqlite3.Connection, expected: GrantsUsable) -> No
 
 
 def _has_use(connection: sqlite3.Connection, grant_id: str) -> bool:
-    sql = (
-        f"{_LINE} SELECT grant_id, uses_left, ended_at FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
-    )
-    rows = connection.execute(sql, (json.dumps([grant_id]),)).fetchall()
-    is_there = any(row[0] == grant_id for row in rows)
-    return is_there and all(row[1] != 0 and row[2] is None for row in rows)
+    """Whether a grant stands, and it and all that it derives from have a use left."""
+    sql = f"{_LINE} SELECT grant_id, uses_left FROM grants JOIN line ON grant_id = line.id"  # noqa: S608 - a constant
+    left = {row[0]: row[1] for row in connection.execute(sql, (json.dumps([grant_id]),))}
+    return grant_id in left and all(each != 0 for each in left.values())
 
 
 def _grant_is(connection: sqlite3.Connection, expected: GrantIs) -> None:
     found = connection.execute(
-        "SELECT 1 FROM grants WHERE grant_id = ? AND ended_at IS NULL AND uses_left IS ?",
+        "SELECT 1 FROM grants WHERE grant_id = ? AND uses_left IS ?",
         (expected.grant_id, expected.uses_left),
     ).fetchone()
     if found is None:

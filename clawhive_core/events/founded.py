@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import field
+from pathlib import Path
 
 from clawhive_core.errors import StorageError
+from clawhive_core.events.chain import SELECT, row_hash
 from clawhive_core.events.log import EventLog
 from clawhive_core.events.rebuild import fold
 from clawhive_core.events.writer import Projections
@@ -28,18 +31,16 @@ class Standing:
     events: str
     """The condition of the events that may have made or ended these rows."""
     projections: Projections
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the parameters of both conditions stand for."""
 
 
 def require_founded(log: EventLog, *standings: Standing) -> None:
-    """Raise where a table gives a right that the log does not.
-
-    Only the events of rights that stand now are read, so it may be asked often.
+    """Raise where a table gives a right that the log does not, of all that stand: at opening.
 
     Raises:
         StorageError: `forged_rights`; or the log cannot be read.
     """
-    if not any(log.read(f"{_rows(each)} LIMIT 1") for each in standings):
-        return
     with closing(open_database(log.path, read_only=True)) as connection:
         connection.execute("BEGIN")
         require_founded_in(connection, *standings)
@@ -52,22 +53,50 @@ def require_founded_in(connection: sqlite3.Connection, *standings: Standing) -> 
         StorageError: `forged_rights`.
     """
     for standing in standings:
-        have = set(connection.execute(_rows(standing)))
+        have = _rows(connection, standing)
         if not have:
             continue
-        events, projections = standing.events, standing.projections
-        with closing(fold(connection, projections, (standing.table,), events)) as fresh:
-            forged = have - set(fresh.execute(_rows(standing)))
+        tables = (standing.table,)
+        made = fold(connection, standing.projections, tables, standing.events, standing.values)
+        with closing(made) as fresh:
+            forged = have - _rows(fresh, standing)
         if forged:
-            raise _forged(connection, standing.table, sorted(str(row[0]) for row in forged))
+            path = connection.execute("PRAGMA database_list").fetchone()[2]
+            raise forged_rights(path, standing.table, sorted(str(row[0]) for row in forged))
 
 
-def _rows(standing: Standing) -> str:
-    return f"SELECT {standing.columns} FROM {standing.table} WHERE {standing.where}"  # noqa: S608 - constants of the rooms
+def require_unaltered(connection: sqlite3.Connection, standing: Standing) -> None:
+    """Do what `require_founded_in` does, and look at the hash of each event that it reads.
+
+    Raises:
+        StorageError: `forged_rights`.
+    """
+    for row in connection.execute(f"{SELECT} WHERE {standing.events}", standing.values):
+        if row_hash(row) != row[-1]:
+            path = connection.execute("PRAGMA database_list").fetchone()[2]
+            raise altered_event(path, row[0])
+    require_founded_in(connection, standing)
 
 
-def _forged(connection: sqlite3.Connection, table: str, ids: Sequence[str]) -> StorageError:
-    path = connection.execute("PRAGMA database_list").fetchone()[2]
+def _rows(connection: sqlite3.Connection, standing: Standing) -> set[tuple[object, ...]]:
+    sql = f"SELECT {standing.columns} FROM {standing.table} WHERE {standing.where}"  # noqa: S608 - constants of the rooms
+    return {tuple(row) for row in connection.execute(sql, standing.values)}
+
+
+def altered_event(path: Path | str, seq: int) -> StorageError:
+    """Return the error of a right whose event is not as it was written."""
+    return StorageError(
+        f"Row {seq} of the log, which a right comes from, is not as it was written. Nothing is "
+        "executed.",
+        place=str(path),
+        fix="clawhive audit verify",
+        code="forged_rights",
+        data={"seq": seq},
+    )
+
+
+def forged_rights(path: Path | str, table: str, ids: Sequence[str]) -> StorageError:
+    """Return the error of rows that give rights and that the log does not give."""
     shown = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
     count = f"{len(ids)} rows give rights" if len(ids) > 1 else "a row gives a right"
     return StorageError(

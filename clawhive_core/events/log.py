@@ -6,7 +6,8 @@ import atexit
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from clawhive_core.events.schema import SCHEMA
 from clawhive_core.events.writer import Apply, Listener, Projections, Writer
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
-from clawhive_core.storage.database import has_room_to_move, open_database
+from clawhive_core.storage.database import has_room_to_move, open_database, undo
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
 
@@ -247,11 +248,28 @@ class EventLog:
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
 
-    def epoch(self) -> tuple[int, int] | None:
-        """Return a value that differs once a table of a room may have changed, whoever did it.
+    @contextmanager
+    def snapshot(self) -> Generator[None]:
+        """Let all that this thread reads inside the block be of one moment; nothing may be awaited.
 
-        Events without a projection that this log appends change no table. None where it cannot be
-        said without waiting: read the table then.
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        connection = self._readers.get()
+        if connection.in_transaction:
+            yield
+            return
+        connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            undo(connection)
+
+    def epoch(self) -> tuple[int, int] | None:
+        """Return a value that differs once a right may have been revoked, whoever did it.
+
+        What this log appends beside revocations changes nothing. None where it cannot be said
+        without waiting: read the log then.
         """
         return self._writer.epoch()
 

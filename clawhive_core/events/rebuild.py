@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -88,7 +88,11 @@ def _replay(
 
 
 def fold(
-    connection: sqlite3.Connection, projections: Projections, tables: Sequence[str], events: str
+    connection: sqlite3.Connection,
+    projections: Projections,
+    tables: Sequence[str],
+    events: str,
+    values: Mapping[str, str] | None = None,
 ) -> sqlite3.Connection:
     """Return an in-memory database with the tables as some events give them.
 
@@ -97,6 +101,7 @@ def fold(
         projections: What is applied.
         tables: The tables that the projections write.
         events: A condition in SQL: which events are applied, in their order.
+        values: What its parameters stand for.
 
     Raises:
         StorageError: A row of the log cannot be applied.
@@ -105,7 +110,7 @@ def fold(
     try:
         for table in tables:
             _make_like(connection, fresh, table)
-        for row in connection.execute(f"{SELECT} WHERE {events} ORDER BY seq"):
+        for row in connection.execute(f"{SELECT} WHERE {events} ORDER BY seq", values or {}):
             _apply(fresh, row, projections)
     except BaseException:
         fresh.close()

@@ -181,6 +181,12 @@ DROP INDEX events_of_invocation;
 CREATE INDEX events_of_run ON events (run_id, invocation_id) WHERE run_id IS NOT NULL;
 """
 
+# Version 7: whether a grant was revoked is found by its id.
+_OF_REVOKED = """
+CREATE INDEX events_of_revoked ON events (json_extract(body, '$.grant_id'))
+    WHERE kind = 'grant.revoked';
+"""
+
 SCHEMA = RoomSchema(
     "events",
     (
@@ -190,6 +196,7 @@ SCHEMA = RoomSchema(
         _OF_RIGHTS,
         _OF_USES,
         _OF_RUN + _VIEWS,
+        _OF_REVOKED,
     ),
 )
 """The event log's own tables; other rooms add theirs beside it."""

@@ -15,6 +15,7 @@ from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, wake
 from clawhive_core.events.backlog import BACKLOG, FEW, MUCH, Backlog
 from clawhive_core.events.expectations import Founding, require
+from clawhive_core.events.kinds import GRANT_REVOKED
 from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.events.usability import Usability
@@ -76,7 +77,7 @@ class Writer:
         self._ringing: AbstractEventLoop | None = None
         self._synced = False
         self._version = connection.cursor()
-        self._tables_changed = 0
+        self._revoked = 0
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
         # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
@@ -209,10 +210,10 @@ class Writer:
             self._bell.put("soon")
 
     def epoch(self) -> tuple[int, int] | None:
-        """Return what is another value once a table may have changed, None where it is unknown.
+        """Return another value once a right may have been revoked, None where it is unknown.
 
-        That is by another connection's commit, or by a projection or `within` of this one's.
-        Asking costs a tenth of a query after a commit, which invalidates what a reader has cached.
+        That is by another connection's commit, or by a `grant.revoked` of this one's. Asking costs
+        a tenth of a query after a commit, which invalidates what a reader has cached.
         """
         if not self._turn.acquire(blocking=False):
             return None
@@ -222,7 +223,7 @@ class Writer:
             return None
         finally:
             self._turn.release()
-        return others, self._tables_changed
+        return others, self._revoked
 
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` after each commit; the returned function ends that."""
@@ -361,7 +362,7 @@ class Writer:
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""
-        self._tables_changed += 1
+        self._revoked += any(row.columns[1] == GRANT_REVOKED for row in item.rows)
         place = transaction.savepoint()
         try:
             if item.within is not None:

@@ -12,7 +12,7 @@ import anyio
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError, StorageError
 from clawhive_core.events.expectations import Founding
-from clawhive_core.events.founded import require_founded, require_founded_in
+from clawhive_core.events.founded import require_founded
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rebuild import Difference, compare, rebuild
@@ -34,9 +34,7 @@ _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
 _TABLES = ("runs", "grants", "approvals", store.TABLE, quotas.TABLE, subscriptions.TABLE)
 """What the projections write, and nothing else does."""
-FOUNDINGS: Mapping[str, Founding] = {
-    "approvals": lambda connection, _: require_founded_in(connection, approval_rows.STANDING)
-}
+FOUNDINGS: Mapping[str, Founding] = {"approvals": approval_rows.require_given}
 """What compares a room's table with the log before it gives a right in an append."""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 
-from clawhive_core.events.founded import Standing
+from clawhive_core.events.founded import Standing, require_unaltered
 from clawhive_core.events.log import Projections
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
@@ -140,12 +142,42 @@ PROJECTIONS: Projections = {
 
 _OPEN = "state IN ('pending', 'approved')"
 _KINDS = ", ".join(f"'{kind}'" for kind in PROJECTIONS)
+_COLUMNS = (
+    "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
+    " capabilities, expires_at, step, scope, grants, edited_seq"
+)
 STANDING = Standing(
     "approvals",
-    "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
-    " capabilities, expires_at, step, scope, grants, edited_seq",
+    _COLUMNS,
     _OPEN,
     f"run_id IN (SELECT run_id FROM approvals WHERE {_OPEN}) AND kind IN ({_KINDS})",  # noqa: S608 - constants
     PROJECTIONS,
 )
-"""The approvals that can still be answered or used."""
+"""The approvals that can still be answered or used, as they are compared at opening."""
+
+
+def open_of(run_id: str) -> Standing:
+    """Return the approvals of one run that can still be answered or used, and its own events."""
+    return Standing(
+        "approvals",
+        _COLUMNS,
+        f"run_id = :run AND {_OPEN}",
+        f"run_id = :run AND kind IN ({_KINDS})",
+        PROJECTIONS,
+        {"run": run_id},
+    )
+
+
+def require_given(connection: sqlite3.Connection, approval_ids: Sequence[str]) -> None:
+    """Raise where what the table says of approvals is not what the events of their runs say.
+
+    Raises:
+        StorageError: `forged_rights`.
+    """
+    ids = json.dumps(list(approval_ids))
+    runs = (
+        "SELECT DISTINCT run_id FROM approvals"
+        " WHERE approval_id IN (SELECT value FROM json_each(?))"
+    )
+    for (run_id,) in connection.execute(runs, (ids,)).fetchall():
+        require_unaltered(connection, open_of(run_id))

@@ -6,14 +6,13 @@ import builtins
 import json
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import ClawHiveError, RunError, StorageError, UnknownId, UsageError
-from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
@@ -21,12 +20,12 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy.approval_rows import STANDING
+from clawhive_core.policy import approval_rows
 from clawhive_core.policy.grants import is_live
-from clawhive_core.policy.ledger import STANDING as GRANTS
-from clawhive_core.policy.ledger import issued
+from clawhive_core.policy.ledger import issued, require_given
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent, settle
 from clawhive_core.protocols.ledger import TOO_LATE, ApprovalIs, Expectation, Founded, Unmet
+from clawhive_core.storage.database import open_database
 
 if TYPE_CHECKING:
     from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
@@ -203,9 +202,11 @@ class ApprovalBook:
         """
         from clawhive_core.policy.answers import Answer
 
-        require_founded(self.log, STANDING)
         self.expire()
         approval = self.find(approval_id)
+        with closing(open_database(self.log.path, read_only=True)) as connection:
+            connection.execute("BEGIN")
+            approval_rows.require_given(connection, (approval.approval_id,))
         given = Answer(answer, by, **more)
         given.check(approval)
         changed = given.edited
@@ -221,17 +222,18 @@ class ApprovalBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        require_founded(self.log, GRANTS)
         given = [CapabilityGrant(**each) for each in approval.grants]
-        marks = ", ".join("?" * len(given))
-        rows = self.log.read(
-            f"SELECT grant_id FROM grants WHERE ended_at IS NULL AND grant_id IN ({marks})",  # noqa: S608 - question marks
-            [each.grant_id for each in given],
-        )
-        ids = {row[0] for row in rows}
+        ids = {str(row["grant_id"]) for row in self._given([each.grant_id for each in given])}
         ids |= {each.grant.grant_id for each in read_persistent(self.user_dir).entries}
         present = datetime.now(UTC)
         return [each for each in given if each.grant_id in ids and is_live(each, present)]
+
+    def _given(self, grant_ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        sql = "SELECT * FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
+        with self.log.snapshot():
+            rows = list(map(dict[str, Any], self.log.read(sql, (json.dumps(grant_ids),))))
+            require_given(self.log, rows)
+        return rows
 
     def close(self, approval: Approval, state: ApprovalState, reason: str) -> bool:
         """End an unused approval as `expired` or `drifted`; whether nobody was quicker."""
@@ -352,7 +354,7 @@ def _resolved(approval_id: str, found: str) -> RunError:
 
 def usable(approval_id: str) -> tuple[Expectation, ...]:
     """Return what an intent expects that uses an approval, exactly once."""
-    return Founded(STANDING.table, (approval_id,)), ApprovalIs(approval_id, _APPROVED)
+    return Founded("approvals", (approval_id,)), ApprovalIs(approval_id, _APPROVED)
 
 
 def withdrawn(approval_id: str) -> RunError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,7 +11,6 @@ from typing import Any
 
 from clawhive_core.capabilities import Capability, contains, parse
 from clawhive_core.errors import UnknownId, UsageError
-from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
@@ -18,7 +18,7 @@ from clawhive_core.model.ids import new_id
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import STANDING, issued, steps_of
+from clawhive_core.policy.ledger import issued, require_given, steps_of
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -44,7 +44,7 @@ _FIELDS = (
     "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"
     " delegate, tool"
 )
-_STANDING = f"SELECT {_FIELDS}, uses_left, issued_at FROM grants WHERE ended_at IS NULL"  # noqa: S608 - constants
+_STANDING = f"SELECT {_FIELDS}, uses_left, issued_at, seq FROM grants"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,9 @@ class GrantBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        self._require_founded()
         found = [entry.grant for entry in read_persistent(self._user_dir).entries]
         if conversation_id is not None:
-            found += self._in_log("session", conversation_id)
+            found += self._in_log("scope = 'session' AND scope_id = ?", conversation_id)
         return [each for each in found if _is_for(each, principal) and is_live(each, now)]
 
     def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:
@@ -109,17 +108,17 @@ class GrantBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        self._require_founded()
-        found = [each for each in self._in_log("task", task_id) if is_live(each, now)]
-        # The log ends what was derived from its own grants; persistent parents are not in it.
-        parents = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        parents |= {str(row["grant_id"]) for row in self._rows("")}
-        return [each for each in found if each.parent_grant in {None, *parents}]
+        found = self._in_log("scope = 'task' AND scope_id = ?", task_id)
+        return [each for each in found if is_live(each, now)]
 
     def of_steps(self, run_id: str, now: datetime) -> list[CapabilityGrant]:
-        """Return the grants of a run's steps that have not ended, as they stand now."""
-        rows = self._rows("AND scope = 'step' AND scope_id BETWEEN ? AND ?", steps_of(run_id))
-        return [each for each in map(_grant, rows) if is_live(each, now)]
+        """Return the grants of a run's steps that have not ended, as they stand now.
+
+        Raises:
+            StorageError: `forged_rights`: the log gives fewer.
+        """
+        found = self._in_log("scope = 'step' AND scope_id BETWEEN ? AND ?", *steps_of(run_id))
+        return [each for each in found if is_live(each, now)]
 
     def standing(self, now: datetime) -> list[dict[str, Any]]:
         """Return every grant that has neither ended nor expired, oldest first, as JSON."""
@@ -127,7 +126,7 @@ class GrantBook:
             {**entry.grant.to_dict(), "uses_left": None, "issued_at": entry.issued_at}
             for entry in read_persistent(self._user_dir).entries
         ]
-        rows += self._rows("")
+        rows += [{key: row[key] for key in row if key != "seq"} for row in self._rows("true")]
         live = [row for row in rows if is_live(_grant(row), now)]
         return sorted(live, key=lambda row: (row["issued_at"], row["grant_id"]))
 
@@ -218,10 +217,6 @@ class GrantBook:
             raise UnknownId(f"the grant {grant_id} is gone", place=text, fix="clawhive grants list")
         return grant_id
 
-    def _require_founded(self) -> None:
-        if self._log is not None:
-            require_founded(self._log, STANDING)
-
     def _find(self, text: str, now: datetime) -> dict[str, Any]:
         rows = self.standing(now)
         given = [row for row in rows if is_given(row)]
@@ -234,16 +229,37 @@ class GrantBook:
         what = "names several grants; write more of it" if found and text else "names no grant"
         raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive grants list")
 
-    def _in_log(self, scope: Scope, scope_id: str) -> list[CapabilityGrant]:
-        rows = self._rows("AND scope = ? AND scope_id = ?", (scope, scope_id))
+    def _in_log(self, where: str, *values: str) -> list[CapabilityGrant]:
+        """Return the grants of the log that stand, with what they derive from, and have a use left.
+
+        Raises:
+            StorageError: `forged_rights`: the log gives fewer.
+        """
+        if self._log is None:
+            return []
+        with self._log.snapshot():
+            rows = self._rows(where, values)
+            if above := {row["parent_grant"] for row in rows} - {None}:
+                # What it derives from was revoked meanwhile, or in another project.
+                stands = self._standing_of(above)
+                rows = [row for row in rows if row["parent_grant"] in {None, *stands}]
+            require_given(self._log, rows)
         return [
             replace(_grant(row), uses=row["uses_left"]) for row in rows if row["uses_left"] != 0
         ]
 
+    def _standing_of(self, grant_ids: Iterable[str]) -> set[str]:
+        """Return which of some grants stand, in the log or for good."""
+        given = (json.dumps(sorted(grant_ids)),)
+        stands = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
+        in_log = self._rows("grant_id IN (SELECT value FROM json_each(?))", given)
+        return stands | {str(row["grant_id"]) for row in in_log}
+
     def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
         if self._log is None:
             return []
-        return [dict(row) for row in self._log.read(f"{_STANDING} {where}", tuple(values))]
+        sql = f"{_STANDING} WHERE {where} ORDER BY seq, rowid"
+        return [dict(row) for row in self._log.read(sql, tuple(values))]
 
     def _opened(self) -> EventLog:
         if self._log is None:

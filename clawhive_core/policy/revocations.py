@@ -14,13 +14,18 @@ from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
 
 _LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
-_OF = "grant_id IN (SELECT value FROM json_each(?))"
+_NAMED = (
+    "SELECT json_extract(body, '$.grant_id') FROM events WHERE kind = 'grant.revoked'"
+    " AND json_extract(body, '$.grant_id') IN (SELECT value FROM json_each(?))"
+)
+_STANDS = "SELECT grant_id FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
 _Mark = tuple[int | None, FileVersion | None]
-_Epoch = tuple[tuple[int, int] | None, FileVersion | None]
 
 
 class Revocations:
     """Compares rules with the log and with the user's persistent grants, where these changed.
+
+    One serves all runs of a process: however many there are, what changed is read once.
 
     Args:
         log: The project's log, to which every process writes what it revokes.
@@ -32,9 +37,8 @@ class Revocations:
         self._user_dir = user_dir
         self._file = os.path.join(user_dir, FILE)  # noqa: PTH118 - for each run
         self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
-        self._last: Rules | None = None
-        self._epoch: _Epoch = (None, None)
-        """When the last ones were looked at; a run asks about the same ones each time."""
+        self._epoch: tuple[int, int] | None = None
+        self._last: int | None = None
 
     def __call__(self, rules: Rules) -> None:
         """Revoke in these rules what was revoked since they were looked at.
@@ -42,32 +46,32 @@ class Revocations:
         Raises:
             StorageError: The log cannot be read.
         """
-        changed = self._log.epoch()
         # Only a grant that comes from another one may come from a persistent one.
-        version = version_of(self._file) if rules.is_derived else None
-        epoch = (changed, version)
-        if rules is self._last and changed is not None and epoch == self._epoch:
+        mark = (self._last_revoked(), version_of(self._file) if rules.is_derived else None)
+        if self._seen.get(rules) == mark:
             return
-        mark = (self._log.read(_LAST)[0][0], version)
-        if self._seen.get(rules) != mark:
-            if gone := self._gone(rules, revoked=mark[0] is not None):
-                rules.revoke(gone)
-            self._seen[rules] = mark
-        self._last, self._epoch = rules, epoch  # what was read is at least as new
+        if gone := self._gone(rules, revoked=mark[0] is not None):
+            rules.revoke(gone)
+        self._seen[rules] = mark  # what was read is at least as new
+
+    def _last_revoked(self) -> int | None:
+        """Return the number of the last revocation in the log."""
+        epoch = self._log.epoch()
+        if epoch is None or epoch != self._epoch:
+            self._last, self._epoch = self._log.read(_LAST)[0][0], epoch
+        return self._last
 
     def _gone(self, rules: Rules, *, revoked: bool) -> set[str]:
-        """Return what of the rules counts no more; `revoked` tells whether this log ended any."""
+        """Return what of the rules counts no more; `revoked` tells whether this log revoked any."""
         held = rules.every
-        ended: set[str] = set()
-        if revoked:
-            ended = self._ids("ended_at IS NOT NULL", (each.grant_id for each in held))
         parents = {each.parent_grant for each in held if each.parent_grant is not None}
+        # What a revocation ends further down stands no longer either.
+        gone = self._ids(_NAMED, (each.grant_id for each in held)) if revoked else set[str]()
         if not parents:
-            return ended
+            return gone
         stand = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        stand |= self._ids("ended_at IS NULL", parents)
-        return ended | (parents - stand)
+        stand |= self._ids(_STANDS, parents)
+        return gone | (parents - stand)
 
-    def _ids(self, state: str, grant_ids: Iterable[str]) -> set[str]:
-        sql = f"SELECT grant_id FROM grants WHERE {state} AND {_OF}"  # noqa: S608 - two literals
+    def _ids(self, sql: str, grant_ids: Iterable[str]) -> set[str]:
         return {str(row[0]) for row in self._log.read(sql, (json.dumps(list(grant_ids)),))}

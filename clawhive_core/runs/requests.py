@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import Remembering, dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestMaker:
+class RequestMaker(Remembering):
     """Makes run requests for one project."""
 
     config: Config
@@ -300,6 +301,11 @@ class RequestMaker:
         """Return the grants that a person gave a session, or for good, and that hold now."""
         return self._book().counting(session, principal, datetime.now(UTC))
 
+    @cached_property
+    def _revocations(self) -> Revocations:
+        """What was revoked elsewhere, for all runs of this process."""
+        return Revocations(self.log, self.config.user_dir)
+
     def _surroundings(self, options: RunOptions) -> dict[str, Any]:
         return {
             "command": options.command,
@@ -308,7 +314,7 @@ class RequestMaker:
             "streams": options.stream,
             "approve": options.approve,
             **callbacks_of(options),
-            "revocations": Revocations(self.log, self.config.user_dir),
+            "revocations": self._revocations,
         }
 
     def recorded(self, record: Record) -> RunRequest:

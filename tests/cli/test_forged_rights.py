@@ -2,10 +2,16 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
 from clawhive_core.errors import StorageError
+from clawhive_core.hive.project_log import open_founded
+from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.policy.grants import GrantBook, Wish, derived
+from clawhive_core.policy.ledger import issued
+from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
 
 EDIT = ("run", "--task", "edit_docs", "--input", "path=a.md", "--input", "find=two")
@@ -19,18 +25,18 @@ def file(clawhive):
     return path
 
 
-def edit(root, *statements):
+def edit(root, *statements, done=True):
     with closing(sqlite3.connect(root / ".clawhive" / "hive.db")) as other:
         for statement in statements:
-            assert other.execute(statement).rowcount > 0, statement
+            assert other.execute(statement).rowcount > 0 or not done, statement
         other.commit()
 
 
 def grant(root, scope_id="sess", scope="session", name="forged"):
     return (
         "INSERT INTO grants (grant_id, capability, subject, scope, scope_id, issuer, mode,"
-        f" issued_at) VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}',"
-        f" '{scope_id}', 'user', 'allow', '2026-01-01T00:00:00.000000Z')"
+        f" issued_at, seq) VALUES ('{name}', 'fs.write:{root}/**', 'agent:default', '{scope}',"
+        f" '{scope_id}', 'user', 'allow', '2026-01-01T00:00:00.000000Z', 1)"
     )
 
 
@@ -94,14 +100,34 @@ def test_a_revoked_grant_does_not_rise_again(clawhive, file):
     issue = ("grants", "issue", "fs.write:${workspace}/**", "--session", "sess")
     assert clawhive(*issue).code == 0
     assert clawhive(*EDIT, "--session", "sess").code == 3  # an edit is shown all the same
+    edit(clawhive.root, "CREATE TABLE kept AS SELECT * FROM grants", done=False)
     assert clawhive("grants", "revoke", "last").code == 0
-    edit(clawhive.root, "UPDATE grants SET ended_at = NULL WHERE scope = 'session'")
+    edit(clawhive.root, "INSERT INTO grants SELECT * FROM kept WHERE scope = 'session'")
     assert "error[forged_rights]" in clawhive(*EDIT, "--session", "sess").err
 
 
-def test_an_ended_tasks_grants_do_not_rise_again(clawhive):
-    clawhive("run", "look", "--model", "scripted:demo")
-    edit(clawhive.root, "UPDATE grants SET ended_at = NULL")
+def test_a_revocation_that_was_deleted_from_the_log_is_missed_by_its_check(clawhive):
+    issue = ("grants", "issue", "fs.write:${workspace}/**", "--session", "sess")
+    assert clawhive(*issue).code == 0
+    edit(clawhive.root, "CREATE TABLE kept AS SELECT * FROM grants", done=False)
+    assert clawhive("grants", "revoke", "last").code == 0
+    assert clawhive("grants", "issue", "fs.read:${workspace}/a", "--session", "other").code == 0
+    edit(clawhive.root, "DROP TRIGGER events_refuse_delete", done=False)
+    edit(
+        clawhive.root,
+        "DELETE FROM events WHERE kind = 'grant.revoked'",
+        "INSERT INTO grants SELECT * FROM kept",
+    )
+    done = clawhive("audit", "verify")
+    assert done.code == 1
+    assert "missing_rows" in done.out
+
+
+def test_an_ended_tasks_grants_do_not_rise_again(clawhive, file):
+    clawhive(*EDIT, "--grant", "fs.write:${workspace}/**")
+    edit(clawhive.root, "CREATE TABLE kept AS SELECT * FROM grants", done=False)
+    assert clawhive("runs", "cancel", "last").code == 0
+    edit(clawhive.root, "INSERT INTO grants SELECT * FROM kept")
     assert "error[forged_rights]" in clawhive("runs", "replay", "last").err
 
 
@@ -149,11 +175,76 @@ def test_nothing_that_a_run_started_makes_tables_anew(clawhive, file, monkeypatc
     assert clawhive("audit", "rebuild", "--check").code == 0
 
 
+MINE = RunOptions(session="mine", approve="deny")
+
+
 async def test_a_grant_inserted_while_the_project_is_open_gives_no_right():
     async with memory_hive() as hive:
         async with hive.session():
             pass
-        edit(hive.root, grant(hive.root, "conv_1"))
+        edit(hive.root, grant(hive.root, "mine"))
         with pytest.raises(StorageError, match="somebody changed the table"):
-            async with hive.session():
+            async with hive.session(options=MINE):
                 pass
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE grants SET capability = 'fs.write:/**'",
+        "UPDATE grants SET uses_left = 9",
+        "UPDATE grants SET expires_at = '2099-01-01T00:00:00.000000Z'",
+        "UPDATE grants SET scope_id = 'mine'",
+    ],
+)
+async def test_a_row_changed_while_the_project_is_open_gives_no_right(change):
+    async with memory_hive() as hive:
+        book = GrantBook(hive.config.user_dir, hive.log)
+        for session in ("mine", "other"):
+            book.issue(Wish("fs.write:/srv/**", "session", session, uses=3), {}, datetime.now(UTC))
+        where = "other" if "scope_id" in change else "mine"
+        edit(hive.root, f"{change} WHERE scope_id = '{where}'")
+        with pytest.raises(StorageError) as caught:
+            async with hive.session(options=MINE):
+                pass
+    assert caught.value.code == "forged_rights"
+
+
+async def test_an_issuing_event_that_was_changed_gives_no_right():
+    async with memory_hive() as hive:
+        book = GrantBook(hive.config.user_dir, hive.log)
+        book.issue(Wish("fs.write:/srv/a", "session", "mine"), {}, datetime.now(UTC))
+        edit(hive.root, "DROP TRIGGER events_refuse_update", done=False)
+        for table, column in (("events", "body"), ("grants", "capability")):
+            change = f"UPDATE {table} SET {column} = replace({column}, '/srv/a', '/srv/b')"
+            edit(hive.root, f"{change} WHERE {column} LIKE '%/srv/a%'")
+        with pytest.raises(StorageError) as caught:
+            async with hive.session(options=MINE):
+                pass
+    assert caught.value.code == "forged_rights"
+    assert caught.value.fix == "clawhive audit verify"
+
+
+async def test_a_right_that_comes_from_a_forged_one_gives_nothing():
+    async with memory_hive() as hive:
+        user_dir, now = hive.config.user_dir, datetime.now(UTC)
+        parent = CapabilityGrant(
+            "g_up", "fs.write:/srv/**", "agent:default", "session", "s", "user"
+        )
+        (mine,) = derived([parent], "task_1", "agent:default")
+        hive.log.append_now(issued([parent, mine]))
+        book = GrantBook(user_dir, hive.log)
+        assert book.of_task("task_1", now) == [mine]
+        edit(hive.root, "UPDATE grants SET capability = 'fs.write:/**' WHERE grant_id = 'g_up'")
+        with pytest.raises(StorageError) as caught:
+            book.of_task("task_1", now)
+        assert caught.value.data["ids"] == ["g_up"]
+
+
+async def test_a_forged_row_of_another_run_stops_nothing_until_the_next_opening():
+    async with memory_hive() as hive:
+        edit(hive.root, grant(hive.root, "somebody"))
+        async with hive.session(options=MINE):
+            pass
+        with pytest.raises(StorageError, match="somebody changed the table"):
+            open_founded(hive.config)

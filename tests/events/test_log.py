@@ -370,7 +370,7 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
     assert_chain(log)
 
 
-def test_the_epoch_differs_once_a_table_may_have_changed(open_log, path):
+def test_the_epoch_differs_once_a_right_may_have_been_revoked(open_log, path):
     def count(connection, _):
         connection.execute("INSERT INTO counters VALUES ('x', 1)")
 
@@ -379,13 +379,14 @@ def test_the_epoch_differs_once_a_table_may_have_changed(open_log, path):
             pass
         return found
 
-    log = open_log((COUNTERS,), {"count": (count,)})
+    log = open_log((COUNTERS,), {"count": (count,), "grant.revoked": (count,)})
     epochs = [epoch()]
     log.append_now(Event("a", {}))
+    log.append_now(Event("count", {}))
+    log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None)
     assert epoch() == epochs[-1]
     for change in (
-        lambda: log.append_now(Event("count", {})),
-        lambda: log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None),
+        lambda: log.append_now(Event("grant.revoked", {"grant_id": "g"})),
         lambda: open_log((COUNTERS,)).append_now(Event("a", {})),
     ):
         change()

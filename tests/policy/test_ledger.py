@@ -1,10 +1,16 @@
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from clawhive_core.events import log as event_log
+from clawhive_core.events.founded import require_founded
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.rebuild import compare
 from clawhive_core.model.events import Event
 from clawhive_core.policy import ledger
+from clawhive_core.policy.grants import GrantBook
+from clawhive_core.storage.schema import RoomSchema
 from tests.harness import grant
 
 
@@ -92,3 +98,103 @@ def test_an_id_that_was_issued_before_is_refused_with_its_event(log):
     with pytest.raises(Exception, match="UNIQUE"):
         log.append_now(ledger.issued([grant("fs.read:/b", grant_id="g1")]))
     assert len(list(log.events())) == 1
+
+
+FORMER = """
+INSERT INTO grants(grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at,
+  parent_grant, issued_at, ended_at, uses, uses_left, delegate, tool)
+SELECT json_extract(g.value, '$.grant_id'), json_extract(g.value, '$.capability'),
+  json_extract(g.value, '$.subject'), json_extract(g.value, '$.scope'),
+  json_extract(g.value, '$.scope_id'), json_extract(g.value, '$.issuer'),
+  json_extract(g.value, '$.mode'), json_extract(g.value, '$.expires_at'),
+  json_extract(g.value, '$.parent_grant'), e.ts, iif(e.seq = 1, e.ts, NULL),
+  json_extract(g.value, '$.uses'), json_extract(g.value, '$.uses'),
+  json_extract(g.value, '$.delegate'), json_extract(g.value, '$.tool')
+FROM events AS e, json_each(e.body, '$.grants') AS g WHERE e.kind = 'grant.issued'
+"""
+"""What the projection of before wrote, of which the task of the first event has ended."""
+
+
+def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, monkeypatch):
+    path = tmp_path / "hive.db"
+    with monkeypatch.context() as patched:
+        events = RoomSchema("events", event_log.SCHEMA.migrations[:6])
+        patched.setattr(event_log, "SCHEMA", events)
+        former = EventLog.open(path, [RoomSchema("policy", ledger.SCHEMA.migrations[:5])])
+        former.append_now(ledger.issued([grant("fs.read:/a", grant_id="g1")]))
+        former.append_now(Event("run.end", {}, task_id="task_1", run_id="run_1"))
+        standing = [
+            replace(grant("fs.read:/b", grant_id="g2", uses=2), scope_id="task_2"),
+            replace(grant("fs.read:/c", grant_id="g3", parent_grant="g2"), scope_id="task_2"),
+        ]
+        former.append_now(ledger.issued(standing))
+        former.append_now(within=lambda connection: connection.execute(FORMER) and None)
+        before = list(former.events())
+        former.close()
+    log = EventLog.open(path, [ledger.SCHEMA], ledger.PROJECTIONS)
+    assert list(log.events()) == before
+    assert alive(log) == ["g2", "g3"]
+    assert [tuple(row) for row in log.read("SELECT grant_id, seq FROM grants")] == [
+        ("g2", 3),
+        ("g3", 3),
+    ]
+    require_founded(log, ledger.STANDING)
+    assert compare(log, ledger.PROJECTIONS, ("grants",)) == ()
+    assert GrantBook(tmp_path, log).of_task("task_2", datetime.now(UTC)) == standing
+    log.close()
+
+
+def test_the_view_tells_of_uses_and_ends_from_the_log(log):
+    given = [
+        grant("fs.read:/a", grant_id="g1", uses=3),
+        grant("fs.read:/a", grant_id="g2", parent_grant="g1"),
+        replace(grant("fs.read:/a", "skill", grant_id="g3"), scope="step", scope_id="run_1/one"),
+    ]
+    log.append_now(ledger.issued(given))
+    log.append_now(ledger.used(["g1"]), ledger.used(["g1"]), ledger.returned(["g1"]))
+    shown = "SELECT grant_id, uses, uses_left, ended_at FROM v_grants ORDER BY grant_id"
+    assert [tuple(row) for row in log.read(shown)] == [
+        ("g1", 3, 2, None),
+        ("g2", None, None, None),
+        ("g3", None, None, None),
+    ]
+    log.append_now(Event("run.status", {}, run_id="run_1", status="interrupted"))
+    log.append_now(Event("grant.revoked", {"grant_id": "g1", "reason": None}))
+    *_, stopped, revoked = log.events()
+    assert [tuple(row) for row in log.read(shown)] == [
+        ("g1", 3, 2, revoked.ts),
+        ("g2", None, None, revoked.ts),
+        ("g3", None, None, stopped.ts),
+    ]
+    assert log.read("SELECT * FROM grants") == []
+
+
+def test_what_is_read_of_a_right_is_its_own_however_many_others_stand(log, tmp_path):
+    def rows_read():
+        seen = []
+        book, connection = GrantBook(tmp_path, log), log._readers.get()
+        connection.set_trace_callback(seen.append)
+        steps = []
+        connection.set_progress_handler(lambda: steps.append(1) and None, 10)
+        try:
+            assert len(book.of_task("task_mine", datetime.now(UTC))) == 2
+        finally:
+            connection.set_trace_callback(None)
+            connection.set_progress_handler(None, 0)
+        return len(seen), len(steps)
+
+    def issue(name):
+        mine = grant("fs.read:/a", grant_id=f"{name}_up")
+        below = grant("fs.read:/a", grant_id=name, parent_grant=f"{name}_up", uses=2)
+        log.append_now(
+            ledger.issued([replace(each, scope_id=f"task_{name}") for each in (mine, below)])
+        )
+
+    issue("mine")
+    alone = rows_read()
+    for number in range(200):
+        issue(f"other{number}")
+        log.append_now(Event("grant.revoked", {"grant_id": f"gone{number}", "reason": None}))
+    among = rows_read()
+    assert among[0] == alone[0]
+    assert among[1] <= alone[1] + 5

@@ -54,7 +54,9 @@ def answering(hive, shown, **answer):
 
 
 def ended(hive):
-    rows = hive.log.read("SELECT ended_at FROM grants WHERE issuer = 'approval' ORDER BY rowid")
+    rows = hive.log.read(
+        "SELECT ended_at FROM v_grants WHERE issuer = 'approval' ORDER BY issued_at"
+    )
     return [row[0] is not None for row in rows]
 
 
@@ -180,7 +182,7 @@ async def test_where_nothing_can_be_kept_for_good_nothing_is_answered(writing, d
             hive.approvals.resolve("last", "approve", by="user:ana", scope="always")
         assert caught.value.fix
         assert hive.approvals.find("last").state == "pending"
-        assert hive.log.read("SELECT * FROM grants WHERE issuer = 'approval'") == []
+        assert hive.log.read("SELECT * FROM v_grants WHERE issuer = 'approval'") == []
 
 
 async def test_who_comes_too_late_gives_nothing_for_good(writing, define):
@@ -223,7 +225,7 @@ async def test_the_rights_of_a_wider_scope_can_be_narrowed(writing, define):
         assert [each["capability"] for each in answered.grants] == [
             f"fs.write:{hive.root}/docs/de/**"
         ]
-        (row,) = hive.log.read("SELECT capability, scope FROM grants WHERE issuer = 'approval'")
+        (row,) = hive.log.read("SELECT capability, scope FROM v_grants WHERE issuer = 'approval'")
         assert tuple(row) == (f"fs.write:{hive.root}/docs/de/**", "session")
 
 
@@ -275,7 +277,7 @@ async def test_rights_can_be_given_for_less_time(writing, define):
         await hive.run(task="job", options=RunOptions(session="conv_ana"))
         hour = timedelta(hours=1)
         hive.approvals.resolve("last", "approve", by="user:ana", scope="session", life=hour)
-        (row,) = hive.log.read("SELECT expires_at FROM grants WHERE issuer = 'approval'")
+        (row,) = hive.log.read("SELECT expires_at FROM v_grants WHERE issuer = 'approval'")
         left = datetime.fromisoformat(row[0]) - datetime.now(UTC)
         assert timedelta(minutes=59) < left <= hour
 

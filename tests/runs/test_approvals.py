@@ -120,7 +120,7 @@ async def test_somebody_who_is_asked_at_once_lets_the_run_go_on(writing, define)
         assert (run["status"], count(hive), len(shown)) == ("succeeded", 2, 1)
         results = [step["invocations"][0]["approval_result"] for step in run["steps"]]
         assert results == ["approved", None]
-        ended = "SELECT count(*) FROM grants WHERE issuer = 'approval' AND ended_at IS NOT NULL"
+        ended = "SELECT count(*) FROM v_grants WHERE issuer = 'approval' AND ended_at IS NOT NULL"
         assert hive.log.read(ended)[0][0] == 1
 
 
