@@ -4,8 +4,8 @@ Run `python benchmarks/many_runs.py [--install] [--times N] [--only NAME]... [--
 its other parts with `--part processes`, `--part sessions` or `--part price`.
 
 - `runs`: 10, 100 and 1,000 runs at once, each of ten rounds of a model that waits 20 ms and asks
-  for one call of a tool that adds two numbers. Each is made in a process of its own. Ours records every
-  step in its database, whose rows are counted at the end; the others record nothing.
+  for one call of a tool that adds two numbers. Each is made in a process of its own. Ours records
+  every step in its database, whose rows are counted at the end; the others record nothing.
 - `processes`: four processes do it over one database; its rows are counted and its chain verified.
 - `sessions`: a turn of a conversation, the 10th, 100th, 600th and 2,000th; a round of a run of 100
   and of one of 2,000 rounds.
