@@ -18,7 +18,8 @@ from clawhive_core.hive.project_log import checkpoint, checkpoints_of
 from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
-from clawhive_core.runs.record.ownership import busy, cancel_below, owned
+from clawhive_core.runs.record.ownership import busy, cancel_below
+from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
@@ -112,7 +113,7 @@ class Running(Caching):
             raise busy(run_id)
         look = partial(scope.revocations, scope.rules)
         try:
-            async with owned(self.live.log, run_id, look) as ask:
+            async with self._watch.owned(run_id, look) as ask:
                 self.at_work[run_id] = AtWork(current_task(), ask)
                 yield
         except RunError as error:
@@ -173,6 +174,10 @@ class Running(Caching):
         problem = checkpoint(self.live.log, self._checkpoints, run_id)
         if problem is not None:
             self.note(problem)
+
+    @cached_property
+    def _watch(self) -> Watch:
+        return Watch(self.live.log)
 
     @cached_property
     def _checkpoints(self) -> Checkpoints:

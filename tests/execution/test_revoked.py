@@ -9,7 +9,7 @@ import pytest
 from clawhive_core import Hive
 from clawhive_core.errors import ModelError
 from clawhive_core.policy.grants import GrantBook
-from clawhive_core.runs.record import ownership
+from clawhive_core.runs.record import watch
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.harness import Provider, echo
@@ -20,7 +20,7 @@ NEEDS = {"effects": {"": "net.http:https://a.org/x"}}
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
-    monkeypatch.setattr(ownership, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
 
 
 def revoke(hive, capability):

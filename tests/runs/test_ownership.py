@@ -1,6 +1,7 @@
 """Who owns a run, and what becomes of it without its owner."""
 
 import asyncio
+import contextlib
 import os
 import time
 
@@ -8,11 +9,14 @@ import anyio
 import pytest
 
 from clawhive_core.errors import RunBusy, RunError, StorageError
-from clawhive_core.runs.record import ownership
+from clawhive_core.policy.revocations import Revocations
+from clawhive_core.policy.rules import Rules
+from clawhive_core.runs.record import watch
 from clawhive_core.runs.record.owner import STALE_SECONDS, Owner
-from clawhive_core.runs.record.ownership import beat, claim, recover
+from clawhive_core.runs.record.ownership import claim, recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import memory_hive
+from tests.harness import grant
 
 RUN = "run_0123456789abcdef"
 
@@ -23,11 +27,11 @@ async def hive():
         yield opened
 
 
-def put_owner(hive, owner, heartbeat=None):
+def put_owner(hive, owner, heartbeat=None, run_id=RUN):
     def insert(connection):
         connection.execute(
             "INSERT OR REPLACE INTO run_owners VALUES(?, ?, ?, ?, ?, 0)",
-            (RUN, owner.host, owner.pid, owner.process_start, heartbeat or time.time()),
+            (run_id, owner.host, owner.pid, owner.process_start, heartbeat or time.time()),
         )
 
     hive.log.append_now(within=insert)
@@ -58,15 +62,51 @@ async def test_a_running_tool_sees_its_runs_owner_row_with_a_heartbeat(tools):
         assert owner_rows(hive) == []
 
 
-async def test_a_beat_renews_the_heartbeat(hive):
-    put_owner(hive, Owner.me(), heartbeat=1.0)
-    with anyio.move_on_after(5) as scope:
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat, hive.log, RUN, 0.001)
-            while hive.log.read("SELECT heartbeat FROM run_owners")[0][0] == 1.0:
+async def test_one_beat_renews_the_heartbeats_of_every_run_of_a_process(hive, monkeypatch):
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.001)
+    for run_id in (RUN, "run_2", "run_of_another"):
+        put_owner(hive, Owner.me(), heartbeat=1.0, run_id=run_id)
+
+    def beaten():
+        rows = hive.log.read("SELECT run_id FROM run_owners WHERE heartbeat > 1.0 ORDER BY run_id")
+        return [row[0] for row in rows]
+
+    watching = watch.Watch(hive.log, 0.001)
+    async with watching.owned(RUN), watching.owned("run_2"):
+        with anyio.fail_after(10):
+            while not beaten():
                 await anyio.lowlevel.checkpoint()
-            group.cancel_scope.cancel()
-    assert not scope.cancelled_caught
+    assert beaten() == [RUN, "run_2"]
+
+
+async def test_a_look_reads_once_for_all_runs_of_a_process(hive, monkeypatch):
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.001)
+    looked, read = [], []
+    watching = watch.Watch(hive.log)
+    refresh = Revocations(hive.log, hive.config.user_dir)
+    async with contextlib.AsyncExitStack() as stack:
+        for number in range(50):
+            rules = Rules([grant("fs.read:/srv/**", grant_id=f"g{number}")])
+
+            def look(rules=rules, number=number):
+                looked.append(number)
+                refresh(rules)
+
+            await stack.enter_async_context(watching.owned(f"run_{number}", look))
+        monkeypatch.setattr(hive.log, "read", reading(hive.log.read, read))
+        with anyio.fail_after(10):
+            while len(looked) < 150:
+                await anyio.lowlevel.checkpoint()
+    assert sum("run_owners" in sql for sql in read) <= len(looked) // 50 + 1
+    assert sum("run_owners" not in sql for sql in read) <= 1
+
+
+def reading(read, seen):
+    def noted(sql, params=()):
+        seen.append(sql)
+        return read(sql, params)
+
+    return noted
 
 
 async def test_a_run_of_a_living_process_cannot_be_taken(hive):
@@ -93,7 +133,10 @@ async def test_a_run_of_a_dead_process_can_be_taken(hive, owner):
     assert owner_rows(hive) == [(RUN, os.getpid())]
 
 
-async def test_an_owner_looks_again_where_it_could_not_read_and_its_heart_goes_on(hive):
+async def test_an_owner_looks_again_where_it_could_not_read_and_its_heart_goes_on(
+    hive, monkeypatch
+):
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.001)
     put_owner(hive, Owner.me(), heartbeat=1.0)
     looked = []
 
@@ -104,25 +147,23 @@ async def test_an_owner_looks_again_where_it_could_not_read_and_its_heart_goes_o
     def renewed():
         return hive.log.read("SELECT heartbeat FROM run_owners")[0][0] > 1.0
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(beat, hive.log, RUN, 0.01, look)
+    async with watch.Watch(hive.log, 0.01).owned(RUN, look):
         with anyio.fail_after(10):
             while len(looked) < 3 or not renewed():
                 await anyio.lowlevel.checkpoint()
-        group.cancel_scope.cancel()
 
 
 async def test_a_run_that_ends_at_once_has_nobody_who_watches_it(hive):
     before = asyncio.all_tasks()
-    async with ownership.owned(hive.log, RUN):
+    async with watch.Watch(hive.log).owned(RUN):
         assert asyncio.all_tasks() == before
 
 
 def test_a_run_that_goes_on_is_watched_until_it_ends_on_a_loop_of_asyncio_alone(monkeypatch):
-    monkeypatch.setattr(ownership, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.001)
 
     async def go_on(log, looked):
-        async with ownership.owned(log, RUN, looked.set):
+        async with watch.Watch(log).owned(RUN, looked.set):
             await looked.wait()
             log.append_now(within=lambda db: db.execute("UPDATE run_owners SET cancel = 1"))
             await asyncio.sleep(3600)

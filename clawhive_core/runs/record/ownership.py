@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import anyio
-
-from clawhive_core.errors import ClawHiveError, RunBusy, RunError
+from clawhive_core.errors import RunBusy, RunError
 from clawhive_core.events.log import EventLog, Within
 from clawhive_core.model.events import Event
 from clawhive_core.model.runs import ENDED
-from clawhive_core.runs.record.aside import stopped
 from clawhive_core.runs.record.lineage import children_of, used_so_far
 from clawhive_core.runs.record.owner import Owner
 from clawhive_core.storage.faults import storage_error
-
-HEARTBEAT_SECONDS = 5.0
-POLL_SECONDS = 0.5
-"""How often an owner looks whether somebody wants its run cancelled."""
 
 _ACTIVE = ("pending", "running")
 
@@ -170,78 +162,6 @@ def broken_off(run_id: str, owner: Owner) -> Within:
         drop(connection)
 
     return check
-
-
-async def beat(
-    log: EventLog,
-    run_id: str,
-    seconds: float = HEARTBEAT_SECONDS,
-    look: Callable[[], None] = lambda: None,
-) -> None:
-    """Renew a run's heartbeat until cancelled; return when somebody wants the run cancelled.
-
-    `look` is called at each look at the log; what it cannot read is for the next decision to tell.
-    """
-
-    @_within_log
-    def renew(connection: sqlite3.Connection) -> None:
-        connection.execute(
-            "UPDATE run_owners SET heartbeat = ? WHERE run_id = ?", (time.time(), run_id)
-        )
-
-    beaten = time.monotonic()
-    while True:
-        if log.read("SELECT 1 FROM run_owners WHERE run_id = ? AND cancel = 1", (run_id,)):
-            return
-        with suppress(ClawHiveError):
-            look()
-        if time.monotonic() - beaten >= seconds:
-            await log.append(within=renew)
-            beaten = time.monotonic()
-        await anyio.sleep(min(seconds, POLL_SECONDS))
-
-
-@asynccontextmanager
-async def owned(
-    log: EventLog, run_id: str, look: Callable[[], None] = lambda: None
-) -> AsyncGenerator[Callable[[], None]]:
-    """Keep a run's heartbeat while the body runs, and cancel the body when somebody asks for it.
-
-    Whoever is in this process asks by what it gives.
-
-    Raises:
-        RunError: `cancelled`, where the body was cancelled from elsewhere.
-    """
-    import asyncio
-
-    body, asked = asyncio.current_task(), False
-    watching: list[asyncio.Task[None]] = []
-
-    def ask() -> None:
-        nonlocal asked
-        asked = True
-        if body is not None:
-            body.cancel()
-
-    async def watch() -> None:
-        await beat(log, run_id, look=look)
-        ask()
-
-    # A run that ends before the first look is due needs nobody who looks.
-    loop = asyncio.get_running_loop()
-    first = loop.call_later(POLL_SECONDS, lambda: watching.append(loop.create_task(watch())))
-    try:
-        try:
-            yield ask
-        finally:
-            first.cancel()
-            for task in watching:
-                task.cancel()
-                await stopped(task)
-    except asyncio.CancelledError:
-        if not asked or body is None or body.uncancel() > 0:
-            raise
-        raise RunError("the run was cancelled", code="cancelled", place=run_id) from None
 
 
 def cancel(log: EventLog, run_id: str) -> bool:
