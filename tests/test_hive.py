@@ -261,15 +261,30 @@ async def test_a_policy_check_whose_plugin_failed_stops_every_effect(tmp_path, e
     assert outcome.error == "denied"
 
 
-async def test_a_checkpoint_is_written_at_each_runs_end_and_the_log_verifies():
+async def test_a_log_is_signed_early_as_it_grows_and_at_its_end(monkeypatch):
+    from clawhive_core.audit import checkpoints
     from clawhive_core.audit.verify import verify
 
     async with memory_hive(providers=[One()]) as hive:
-        for _ in range(2):
-            await hive.call("one.tool", {})
-        report = verify(hive.log.path, hive.config.user_dir)
-    assert report.ok
-    assert report.window_rows == 0
+        path, user_dir = hive.log.path, hive.config.user_dir
+
+        def window():
+            report = verify(path, user_dir)
+            assert report.ok
+            return report.window_rows
+
+        await hive.call("one.tool", {})
+        assert window() == 0
+        await hive.call("one.tool", {})
+        rows = window()
+        assert rows > 0
+        monkeypatch.setattr(checkpoints, "SIGN_ROWS", 2 * rows)
+        await hive.call("one.tool", {})
+        assert window() == 0
+        await hive.call("one.tool", {})
+        assert window() == rows
+        await hive._close()
+        assert window() == 0
 
 
 async def test_a_users_directory_that_cannot_be_written_is_noted_and_stops_nothing(tmp_path):

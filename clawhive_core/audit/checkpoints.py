@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 from clawhive_core.audit.keys import Keys, Scheme, append_line
@@ -13,6 +16,13 @@ from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.late import dataclass
+
+SIGN_ROWS = 1000
+SIGN_SECONDS = 60.0
+"""A log that grows is signed after so many rows, or so long, whichever comes first."""
+
+_LAST_LINE = 4096
+"""The bytes at the end of a file in which its last line is looked for; one is about 500 long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,23 @@ class Checkpoints:
             tuple(DamagedLine(n, n == last) for n, checkpoint in parsed if checkpoint is None),
         )
 
+    def last(self) -> Checkpoint | None:
+        """Return the last checkpoint of the file, whoever wrote it; None where none can be read.
+
+        Raises:
+            StorageError: The file is there and cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_LINE))
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unusable(error, self.path) from error
+        found = [each for each in map(_parse, lines) if each is not None]
+        return found[-1] if found else None
+
     def is_genuine(self, checkpoint: Checkpoint) -> bool:
         """Return whether a key of this user signed the checkpoint, for this database.
 
@@ -187,6 +214,65 @@ class Checkpoints:
             "scheme": self.keys.scheme,
             "key": self.keys.key_id(),
         }
+
+
+class Signer:
+    """Signs a log's tip as it grows: one a process, and one for all processes of a log.
+
+    What another process signed a moment ago is not signed again.
+
+    Args:
+        checkpoints: Where it is noted.
+        tip: The number and hash of the log's last row; None where it has none.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, tip: Callable[[], tuple[int, str] | None]) -> None:
+        self._checkpoints = checkpoints
+        self._tip = tip
+        self._seq = 0
+        self._at: float | None = None
+        """When it was last signed or tried, on the monotonic clock; None before the first time."""
+
+    def sign_if_due(self, run_id: str | None = None) -> None:
+        """Sign the tip where many rows are newer than the last checkpoint, or it is long ago.
+
+        The first time it is due at once, so that a key that cannot be used is known early.
+
+        Raises:
+            StorageError: The log, the file or the key cannot be used.
+        """
+        recent = self._at is not None and monotonic() - self._at < SIGN_SECONDS
+        tip = self._tip()
+        if tip is None or tip[0] <= self._seq or (recent and tip[0] - self._seq < SIGN_ROWS):
+            return
+        if not self._is_signed_elsewhere(tip[0]):
+            self._sign(tip, run_id)
+
+    def sign(self) -> None:
+        """Sign the tip where anything is newer than what this process knows to be signed.
+
+        Raises:
+            StorageError: The log, the file or the key cannot be used.
+        """
+        tip = self._tip()
+        if tip is not None and self._at is not None and tip[0] > self._seq:
+            self._sign(tip, None)
+
+    def _is_signed_elsewhere(self, seq: int) -> bool:
+        """Whether another process signed a moment ago what is about to be signed here."""
+        last = None if self._at is None else self._checkpoints.last()
+        if last is None or last.seq <= self._seq or not self._checkpoints.is_genuine(last):
+            return False
+        age = (datetime.now(UTC) - datetime.fromisoformat(last.ts)).total_seconds()
+        if seq - last.seq >= SIGN_ROWS or age >= SIGN_SECONDS:
+            return False
+        self._seq, self._at = last.seq, monotonic()
+        return True
+
+    def _sign(self, tip: tuple[int, str], run_id: str | None) -> None:
+        self._at = monotonic()  # one that fails is not tried again at once
+        self._checkpoints.write(*tip, run_id)
+        self._seq = tip[0]
 
 
 def _parse(line: bytes) -> Checkpoint | None:

@@ -382,6 +382,7 @@ class Hive:
             await self.catalog.close_providers()
             await self._contributed.close()
             await self._sinks.close()
+            self._running.sign()
         self.log.close()
 
     def _wiring(self) -> Wiring:

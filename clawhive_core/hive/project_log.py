@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import anyio
 
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError, StorageError
+from clawhive_core.events.chain import TIP
 from clawhive_core.events.expectations import Founding
 from clawhive_core.events.founded import require_founded
 from clawhive_core.events.kinds import TABLES_REBUILT
@@ -25,7 +27,7 @@ from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs.record import schema as runs_schema
 
 if TYPE_CHECKING:
-    from clawhive_core.audit.checkpoints import Checkpoints
+    from clawhive_core.audit.checkpoints import Checkpoints, Signer
 
 FOLLOW_SECONDS = 0.5
 """How often whoever follows a log looks for events of other processes."""
@@ -106,14 +108,31 @@ def checkpoints_of(log: EventLog, user_dir: Path) -> Checkpoints:
     return Checkpoints(user_dir, log.database_id, log.path)
 
 
+def signer_of(log: EventLog, user_dir: Path) -> Signer:
+    """Return what signs the tip of a project's log as it grows."""
+    from clawhive_core.audit.checkpoints import Signer
+
+    return Signer(checkpoints_of(log, user_dir), partial(_tip, log))
+
+
 def checkpoint(log: EventLog, checkpoints: Checkpoints, run_id: str) -> str | None:
-    """Sign the log's tip at the end of a run; return why it could not be, as a note."""
+    """Sign the log's tip now; return why it could not be, as a note."""
     try:
-        for row in log.read("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"):
-            checkpoints.write(row["seq"], row["hash"], run_id)
+        if (tip := _tip(log)) is not None:
+            checkpoints.write(*tip, run_id)
     except ClawHiveError as error:
-        return f"no checkpoint was written: {error.message}"
+        return unsigned(error)
     return None
+
+
+def unsigned(error: ClawHiveError) -> str:
+    """Return the note of a log that could not be signed."""
+    return f"no checkpoint was written: {error.message}"
+
+
+def _tip(log: EventLog) -> tuple[int, str] | None:
+    rows = log.read(TIP)
+    return (rows[0]["seq"], rows[0]["hash"]) if rows else None
 
 
 async def follow(

@@ -1,4 +1,4 @@
-"""Executing runs: each with an owner, its tree ended with it, and the log's tip signed after it."""
+"""Executing runs: each with an owner, its tree ended with it, and the log signed as it grows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
-from clawhive_core.hive.project_log import checkpoint, checkpoints_of
+from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
@@ -24,7 +24,7 @@ from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
-    from clawhive_core.audit.checkpoints import Checkpoints
+    from clawhive_core.audit.checkpoints import Signer
     from clawhive_core.policy.answers import Edited
 
 _STOP_SECONDS = 10.0
@@ -54,6 +54,8 @@ class Running(Caching):
     note: Callable[[str], None]
     at_work: dict[str, AtWork] = field(default_factory=dict[str, "AtWork"])
     """The runs that are executed here."""
+    told: set[str] = field(default_factory=set[str])
+    """Why the log could not be signed, each said once."""
     closing: Event = field(default_factory=Event)
     """Set where no more is to be executed."""
 
@@ -99,7 +101,7 @@ class Running(Caching):
 
     @asynccontextmanager
     async def owned(self, request: RunRequest) -> AsyncGenerator[None]:
-        """Keep a run's heartbeat while it goes on, and sign the log's tip at its end.
+        """Keep a run's heartbeat while it goes on, and sign the log's tip where that is due.
 
         What was revoked elsewhere ends the calls that are under way with it.
 
@@ -171,14 +173,24 @@ class Running(Caching):
             cancel_below(self.live.log, run_id)
         except ClawHiveError as error:
             self.note(f"the sub-agents of run {run_id} were not ended: {error.message}")
-        problem = checkpoint(self.live.log, self._checkpoints, run_id)
-        if problem is not None:
-            self.note(problem)
+        self._signed(partial(self._signer.sign_if_due, run_id))
+
+    def sign(self) -> None:
+        """Sign the log's tip where runs here wrote what is newer than the last checkpoint."""
+        self._signed(self._signer.sign)
+
+    def _signed(self, sign: Callable[[], None]) -> None:
+        try:
+            sign()
+        except ClawHiveError as error:
+            if (problem := unsigned(error)) not in self.told:
+                self.told.add(problem)
+                self.note(problem)
 
     @cached_property
     def _watch(self) -> Watch:
-        return Watch(self.live.log)
+        return Watch(self.live.log, look=partial(self._signed, self._signer.sign_if_due))
 
     @cached_property
-    def _checkpoints(self) -> Checkpoints:
-        return checkpoints_of(self.live.log, self.user_dir)
+    def _signer(self) -> Signer:
+        return signer_of(self.live.log, self.user_dir)

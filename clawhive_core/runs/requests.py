@@ -20,7 +20,7 @@ from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
-from clawhive_core.model.late import Remembering, dataclass
+from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestMaker(Remembering):
+class RequestMaker(Caching):
     """Makes run requests for one project."""
 
     config: Config

@@ -1,9 +1,11 @@
+import contextlib
 import json
 import threading
 
 import pytest
 
-from clawhive_core.audit.checkpoints import Checkpoints, DamagedLine
+from clawhive_core.audit import checkpoints as checkpoints_module
+from clawhive_core.audit.checkpoints import Checkpoints, DamagedLine, Signer
 from clawhive_core.audit.keys import Keys
 from clawhive_core.errors import StorageError
 
@@ -169,3 +171,80 @@ def test_a_place_that_cannot_be_used_is_a_storage_error(checkpoints, user_dir):
     assert str(user_dir) in caught.value.place
     with pytest.raises(StorageError):
         checkpoints.read()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoints_module, "monotonic", lambda: now[0])
+    return now
+
+
+def signer(checkpoints, tip):
+    return Signer(checkpoints, lambda: (tip[0], "a" * 64) if tip[0] else None)
+
+
+def signed(checkpoints):
+    return [each.seq for each in checkpoints.read().checkpoints]
+
+
+def test_a_log_is_signed_at_once_then_every_so_many_rows_or_seconds(checkpoints, clock):
+    tip = [0]
+    signing = signer(checkpoints, tip)
+    signing.sign()
+    signing.sign_if_due()
+    assert signed(checkpoints) == []
+    for seq, seconds in ((5, 0), (6, 1), (1004, 2), (1005, 3), (1006, 62), (1007, 63), (1007, 999)):
+        tip[0], clock[0] = seq, float(seconds)
+        signing.sign_if_due(f"run_{seq}")
+    assert signed(checkpoints) == [5, 1005, 1007]
+    assert checkpoints.last().run_id == "run_1007"
+    signing.sign()
+    tip[0] = 1008
+    signing.sign()
+    signing.sign()
+    assert signed(checkpoints) == [5, 1005, 1007, 1008]
+
+
+def test_processes_of_one_log_do_not_sign_the_same_rows(checkpoints, clock):
+    tip = [1]
+    one, other = signer(checkpoints, tip), signer(checkpoints, tip)
+    one.sign_if_due()
+    other.sign_if_due()
+    before = len(signed(checkpoints))
+    tip[0] = 1500
+    one.sign_if_due()
+    other.sign_if_due()
+    assert len(signed(checkpoints)) == before + 1
+    tip[0] = 2600
+    other.sign_if_due()
+    one.sign_if_due()
+    assert len(signed(checkpoints)) == before + 2
+
+
+def test_a_line_that_nobody_signed_keeps_no_process_from_signing(checkpoints, clock):
+    tip = [1]
+    signing = signer(checkpoints, tip)
+    signing.sign_if_due()
+    line = json.loads(checkpoints.path.read_text("utf-8").splitlines()[-1])
+    with checkpoints.path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**line, "seq": 1499}) + "\n")
+    tip[0] = 1500
+    signing.sign_if_due()
+    assert signed(checkpoints) == [1, 1499, 1500]
+
+
+def test_signing_that_failed_is_not_tried_again_at_once(checkpoints, clock, monkeypatch):
+    tip, tried = [1], []
+
+    def fail(*_):
+        tried.append(clock[0])
+        raise StorageError("the key cannot be used")
+
+    signing = signer(checkpoints, tip)
+    monkeypatch.setattr(Checkpoints, "write", fail)
+    for seconds in (0.0, 1.0, 61.0):
+        clock[0] = seconds
+        with contextlib.suppress(StorageError):
+            signing.sign_if_due()
+    assert tried == [0.0, 61.0]

@@ -43,10 +43,17 @@ class Watch:
     Args:
         log: The project's log.
         seconds: How often heartbeats are renewed.
+        look: Called once at each look, whatever runs there are.
     """
 
-    def __init__(self, log: EventLog, seconds: float = HEARTBEAT_SECONDS) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        seconds: float = HEARTBEAT_SECONDS,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._log = log
+        self._also = look
         self._seconds = seconds
         self._runs: dict[str, Watched] = {}
         self._first: TimerHandle | None = None
@@ -120,6 +127,7 @@ class Watch:
             await anyio.sleep(min(self._seconds, POLL_SECONDS))
 
     def _look(self) -> None:
+        self._also()
         for (run_id,) in map(tuple, self._log.read(_CANCELLED)):
             if (run := self._runs.get(run_id)) is not None:
                 run.ask()
