@@ -5,51 +5,78 @@ Nothing here is imported by another room. A command imports what it needs when i
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from clawhive_core.cli.collector import collect_seldom
-from clawhive_core.cli.lazy import Lazy, LazyGroup
 from clawhive_core.cli.output import discard, output_error, print_error, put, wants_json
-from clawhive_core.cli.settings import Settings, left_behind
-from clawhive_core.cli.shared import shared_options
+from clawhive_core.cli.settings import Settings, left_behind, shared_options, take_shared
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.version import VERSION
 
-COMMANDS: Mapping[str, Lazy] = {
-    "run": Lazy("run", "Run a task type of a skill, or an agent's loop over a prompt."),
-    "runs": Lazy("runs", "Look at runs, go on with them, cancel and repeat them."),
-    "approvals": Lazy("approvals", "Look at calls that wait for a person, and answer them."),
-    "tools": Lazy("tools", "List, show and call tools."),
-    "skills": Lazy("skills", "List, show, check and make skills, switch and trust them."),
-    "plugins": Lazy("plugins", "List, check, sync and make plugins."),
-    "audit": Lazy("audit", "Read and verify the event log."),
-    "grants": Lazy("grants", "Issue, list and revoke rights."),
-    "subscriptions": Lazy("subscriptions", "Say who may use what skills do not give for free."),
-    "policy": Lazy("policy", "Show the rules in force, explain a decision, test a table."),
-    "trust": Lazy("trust", "Trust this project's clawhive.toml, as it is now."),
-    "config": Lazy("config", "Show the configuration and where each value comes from."),
-    "doctor": Lazy("doctor", "Say what is installed, what is missing, and what adds it."),
-    "explain": Lazy("explain", "Explain an error, refusal or finding code."),
-    "schema": Lazy("schema", "Print the JSON Schema of a command's output."),
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
+
+COMMANDS: Mapping[str, str] = {
+    "run": "Run a task type of a skill, or an agent's loop over a prompt.",
+    "runs": "Look at runs, go on with them, cancel and repeat them.",
+    "approvals": "Look at calls that wait for a person, and answer them.",
+    "tools": "List, show and call tools.",
+    "skills": "List, show, check and make skills, switch and trust them.",
+    "plugins": "List, check, sync and make plugins.",
+    "audit": "Read and verify the event log.",
+    "grants": "Issue, list and revoke rights.",
+    "subscriptions": "Say who may use what skills do not give for free.",
+    "policy": "Show the rules in force, explain a decision, test a table.",
+    "trust": "Trust this project's clawhive.toml, as it is now.",
+    "config": "Show the configuration and where each value comes from.",
+    "doctor": "Say what is installed, what is missing, and what adds it.",
+    "explain": "Explain an error, refusal or finding code.",
+    "schema": "Print the JSON Schema of a command's output.",
 }
+"""Each command and its line in help; its module of this room has its name, and a `command`."""
 
 
-def _plugin_commands() -> Mapping[str, tuple[str, Callable[[], click.Command]]]:
-    context = click.get_current_context(silent=True)
-    settings = None if context is None else context.find_object(Settings)
+class LazyGroup(click.Group):
+    """The commands by table, imported one at a time, so that help costs nothing of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        """Return the names, our own first, then those of plugins."""
+        return [*COMMANDS, *_contributed()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's own signature
+        """Import one command."""
+        if cmd_name in COMMANDS:
+            from importlib import import_module
+
+            return take_shared(import_module(f"clawhive_core.cli.{cmd_name}").command)
+        contributed = _contributed().get(cmd_name)
+        return None if contributed is None else contributed[1]()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own signature
+        """Write the list of commands from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
+        plugins = [(name, entry[0]) for name, entry in _contributed().items()]
+        if plugins:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(plugins)
+
+
+def _contributed() -> Mapping[str, tuple[str, Callable[[], click.Command]]]:
+    """Return help line and loader of the commands of plugins, under names that are not taken."""
     from clawhive_core.cli.contributed import contributed_commands
 
-    return contributed_commands(settings or Settings())
+    context = click.get_current_context(silent=True)
+    settings = None if context is None else context.find_object(Settings)
+    found = contributed_commands(settings or Settings())
+    return {name: entry for name, entry in found.items() if name not in COMMANDS}
 
 
 @click.group(
     cls=LazyGroup,
-    lazy=COMMANDS,
-    more=_plugin_commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: clawhive run --task run_code_snippet --input language=python "
     "--input code=@examples/primes.py",
@@ -114,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _given(arguments: Sequence[str] | None) -> list[str]:
     """Return the words of the command; without arguments the process is the command's own."""
     if arguments is None:
-        collect_seldom()
+        # What a command makes at its start stays to its end: looking through it after each 700
+        # objects, as by default, was a tenth of what a short command cost.
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         arguments = sys.argv[1:]
     # A bare `--no-plugins` would swallow the next word as its value.
     return ["--no-plugins=*" if word == "--no-plugins" else word for word in arguments]

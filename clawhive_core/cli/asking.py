@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.approvals import describe, granted_lines
-from clawhive_core.cli.editing import edited_by_hand
+from clawhive_core.cli.approvals import describe, edited_by_hand, granted_lines
 from clawhive_core.cli.grants import suspended_lines, suspended_rights
 from clawhive_core.cli.output import is_terminal, put, say
 from clawhive_core.errors import ClawHiveError, RunError, UsageError

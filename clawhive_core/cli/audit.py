@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clawhive_core.cli.output import hand_over, print_json, say
 from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.audit.query import EventFilter
@@ -300,10 +302,6 @@ def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the moments that options name."""
-    from datetime import UTC, datetime
-
-    from clawhive_core.cli.moments import moment
-
     now = datetime.now(UTC)
     return {
         name: None if given[name] is None else moment(given[name], f"--{name}", now)
@@ -320,3 +318,33 @@ def _filter(
     ids = find_ids(log, {f"{name}_id": given[name] for name in _IDS})
     rest = ("tool", "decision", "principal", "kind", "status", "text")
     return EventFilter(**ids, **moments, **{name: given[name] for name in rest})
+
+
+def moment(text: str, place: str, now: datetime) -> str:
+    """Return a moment in the one form in which the log writes times, so that texts compare.
+
+    Args:
+        text: RFC 3339 (`2026-11-22T08:00:00Z`), a day, or a duration before now such as `2h`.
+            Without an offset it is UTC, as the log prints times.
+        place: The option, for the error.
+        now: The present.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    from clawhive_core.policy.grants import duration
+    from clawhive_core.policy.terms import written
+
+    try:
+        found = datetime.fromisoformat(text)
+        return written(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return written(now - duration(text))
+    except UsageError:
+        raise UsageError(
+            f"{text!r} is neither a time nor a duration",
+            place=place,
+            fix="write 2026-11-22, 2026-11-22T08:00:00Z, or how long ago: 30m, 2h, 10d, 1w",
+        ) from None

@@ -1,4 +1,4 @@
-"""The line about a running run at the bottom of a terminal: how far it is, and at what."""
+"""A running run on a terminal: the line about its progress, and a model's text as it comes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any, Self
 
-from clawhive_core.cli.output import is_terminal, put
+from clawhive_core.cli.output import is_terminal, note, put, say
 from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -164,3 +164,42 @@ def _detail(signal: Signal) -> str:
     count = f"{signal.done:g}" if signal.total is None else f"{signal.done:g}/{signal.total:g}"
     text = "".join(c if c.isprintable() else " " for c in signal.text)
     return f"{signal.tool}: {text or count}"
+
+
+class LiveText:
+    """Prints pieces of text to stdout at once, and knows what it has printed of each answer.
+
+    Args:
+        line: The progress line, which makes room.
+    """
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self._step = ""
+        self._said = ""
+
+    def take(self, step_id: str, text: str) -> None:
+        """Print a piece of the answer of a step."""
+        with self._line.hidden():
+            if step_id != self._step:
+                self._break()
+            self._step, self._said = step_id, self._said + text
+            put(text)
+
+    def again(self, reason: str) -> None:
+        """Say that the answer begins anew, where some of it was printed."""
+        with self._line.hidden():
+            if self._said:
+                self._break()
+                note(f"  (the answer broke off and begins anew: {reason})")
+
+    def ended(self, output: object) -> bool:
+        """Finish the last line; return whether the run's output is what was printed last."""
+        said = self._said
+        self._break()
+        return said == output
+
+    def _break(self) -> None:
+        if self._said and not self._said.endswith("\n"):
+            say()
+        self._step, self._said = "", ""

@@ -8,7 +8,7 @@ from inspect import cleandoc
 import click
 
 from clawhive_core.cli import COMMANDS, cli
-from clawhive_core.cli.shared import shared_options
+from clawhive_core.cli.settings import shared_options
 from clawhive_core.diagnostics.codes import Explanation, registry
 
 _COMMANDS_INTRO = """\

@@ -92,9 +92,8 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     """
     from dataclasses import replace
 
-    from clawhive_core.cli.again import started_again
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import EXIT_CODES, print_run, relay, waiting
+    from clawhive_core.cli.run import EXIT_CODES, print_run, relay, started_again, waiting
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
@@ -171,9 +170,8 @@ def replay(settings: Settings, run: str, *, as_json: bool, **given: Any) -> int:
     recorded answers. Both are new runs, under today's policy. `policy` decides every recorded call
     under today's rules and executes nothing.
     """
-    from clawhive_core.cli.again import repeated
     from clawhive_core.cli.progress import progress_line
-    from clawhive_core.cli.run import print_failure, relay
+    from clawhive_core.cli.run import print_failure, relay, repeated
     from clawhive_core.runs.record.lineage import end_of
     from clawhive_core.runs.record.view import find_run
     from clawhive_core.runs.requests import RunOptions

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clawhive_core.cli.output import confirm, hand_over, note, print_json, say, table
+from clawhive_core.cli.output import confirm, format_option, hand_over, note, print_json, say, table
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
 from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
-from clawhive_core.cli.skills_lock import command as lock
-from clawhive_core.cli.skills_types import command as types
+from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.skills.contracts.skill import Skill
-    from clawhive_core.skills.finding.skill_set import Entry
+    from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+    from clawhive_core.skills.locking.relock import Relock
+    from clawhive_core.skills.typed.folder import TypesPackage
 
 _COLORS = {"invalid": "red", "gated": "yellow", "disabled": "yellow"}
+_OWN_SOURCES = ("flag", "config", "project")
+_DONE = {"new": "written", "changed": "written", "stale": "removed"}
+_DIFFERS = {"new": "missing", "changed": "differs", "stale": "no longer needed"}
 
 
 @click.group(invoke_without_command=True, epilog="Example: clawhive skills")
@@ -34,7 +39,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
 
 
-for each in (check, diff, graph, lock, types, why):
+for each in (check, diff, graph, why):
     command.add_command(each)
 
 
@@ -262,3 +267,111 @@ def _body(skill: Skill) -> str:
     from clawhive_core.skills.finding.reading import skill_text
 
     return skill_text(skill)
+
+
+@command.command("lock", epilog="Example: clawhive skills lock --frozen")
+@click.option("--frozen", is_flag=True, help="Write nothing; exit with 1 where it would change.")
+@format_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def lock(settings: Settings, *, frozen: bool, output: str, as_json: bool) -> int:
+    """Write clawhive.lock: what the project's skills are, promise and need.
+
+    What changed since is accepted with it, and shown. Exits with 1 where a skill has an error.
+    """
+    from clawhive_core.config.trust import refuse_inside_run
+    from clawhive_core.diagnostics.reports import render
+    from clawhive_core.hive.found_skills import relocked
+
+    render((), output)  # an unknown form is refused before the work
+    if not frozen:
+        refuse_inside_run(os.environ, "what is accepted of skills")
+    made = relocked(settings.config(), settings.plugins())
+    made = made.frozen() if frozen else made.write()
+    if as_json or output == "json":
+        print_json(made.to_dict())
+    else:
+        if made.findings or output != "text":
+            hand_over(render(made.findings, output, strict=frozen) + "\n")
+        _note_lock(made)
+    return 1 if made.state in {"blocked", "stale"} else 0
+
+
+def _note_lock(made: Relock) -> None:
+    from clawhive_core.model.texts import counted
+
+    name, skills = made.file.path.name, counted(made.skills, "skill")
+    note(
+        {
+            "blocked": "nothing is written: mend this first",
+            "current": f"{name} is as it should be: {skills}",
+            "stale": f"{name} would change: look at it, then clawhive skills lock",
+            "written": f"{skills} written into {name}",
+        }[made.state]
+    )
+
+
+@command.command("types", epilog="Example: clawhive skills types jungastro --out typings")
+@click.argument("names", nargs=-1, metavar="[SKILL]...")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Where the package `clawhive_skills` lies; else the project's `typings`.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 where a file differs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def types(
+    settings: Settings, names: Sequence[str], out: Path | None, *, check: bool, as_json: bool
+) -> int:
+    """Write types for each SKILL and what it imports from, or for all skills of the project.
+
+    Type checkers then know what a handler gets, answers, and may call. Needs the extra `types`.
+    """
+    from clawhive_core.skills.typed.folder import types_package
+
+    found = load(settings)
+    for name in names:
+        found.find(name)
+    known = {each.skill.id: each.skill for each in found.entries if each.state != "shadowed"}
+    own = [name for name, skill in known.items() if skill.source in _OWN_SOURCES]
+    folder = out or settings.config().root / "typings"
+    package = types_package(names or own, known, folder, whole=not names)
+    if not check:
+        package.write()
+    code = 1 if check and package.outdated else 0
+    if as_json:
+        _print_types(package, folder, ok=not code)
+        return code
+    for each in package.outdated:
+        done = (_DIFFERS if check else _DONE)[each.state]
+        say(f"{done}: {shown_path(each.path)}")
+    _note_types(package, found, names)
+    if code:
+        note("write them: clawhive skills types")
+    return code
+
+
+def _print_types(package: TypesPackage, folder: Path, *, ok: bool) -> None:
+    files = [{"path": shown_path(each.path), "state": each.state} for each in package.files]
+    print_json(
+        {
+            "schema": "skills-types/1",
+            "ok": ok,
+            "folder": shown_path(folder),
+            "files": files,
+            "untyped": list(package.untyped),
+        }
+    )
+
+
+def _note_types(package: TypesPackage, found: SkillSet, names: Sequence[str]) -> None:
+    for name in package.untyped:
+        note(f"{name} is `Any`: its schema says more than types can")
+    if not package.outdated:
+        note(f"{len(package.files)} files are as they should be")
+    invalid = {each.skill.id for each in found.by_state("invalid")} & {*names}
+    for name in sorted(invalid):
+        note(f"the skill `{name}` is invalid, its types may lack something: clawhive skills check")

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
-from clawhive_core.cli.collector import uncollected
 from clawhive_core.cli.output import format_option, hand_over, note, print_json
 from clawhive_core.cli.settings import Settings
-from clawhive_core.errors import UsageError
+from clawhive_core.errors import ClawHiveError, UsageError
+from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from clawhive_core.config.config import Config
     from clawhive_core.plugins.manager import PluginManager
+    from clawhive_core.skills.checks.profiles import Profile
     from clawhive_core.skills.checks.required import KnownTools
     from clawhive_core.skills.finding.skill_set import SkillSet
+    from clawhive_core.skills.mending.mending import KnownEdits
     from clawhive_core.skills.report import SkillReport
+    from clawhive_core.skills.watched import WatchedSkills
+
+_MAX_LISTING = 64 * 1024 * 1024
+_QUIET_MS = 20
+"""How long nothing must change before what changed is checked."""
+_LOOK_MS = 500
+"""How often it is looked whether a folder came or went as a whole."""
+_SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+_INTERRUPTED = 130
+
+Watcher = Callable[[Sequence[str]], Iterator[set[str]]]
+"""Yields the paths that changed below folders, none where nothing did for a while."""
 
 
 @click.command("check", epilog="Example: clawhive skills check skills")
@@ -69,6 +86,20 @@ def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
         return _once(settings, paths, options)
 
 
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Switch the garbage collector off for work that makes many objects and no cycles.
+
+    Whatever is still referenced at the end would be looked through, so all must be gone by then.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def _once(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
     """Check, mend and print, and return the exit code."""
     report = _checked(settings, paths, options)
@@ -99,7 +130,6 @@ def _show(
 
 
 def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
-    from clawhive_core.cli.skills_watch import Watch, system_watcher
     from clawhive_core.hive.found_skills import watched_skills
 
     for name in ("fix", "write_baseline"):
@@ -128,7 +158,6 @@ def load(settings: Settings) -> SkillSet:
 
 def _tools(config: Config, plugins: PluginManager, options: dict[str, Any]) -> KnownTools:
     """Return what may be required; the lock knows what plugins that are not here offer."""
-    from clawhive_core.cli.tool_listing import read_tools
     from clawhive_core.hive.found_skills import tools_by_lock
 
     if options["listing"] is not None:
@@ -201,3 +230,173 @@ def _note_summary(report: SkillReport, fixed: int | None) -> None:
     note(f"{skills} checked{known}{done}")
     if report.fixable and fixed is None:
         note(f"{report.fixable} can be mended: add --fix")
+
+
+def read_tools(file: Path) -> KnownTools:
+    """Return the names and aliases that a listing holds; nothing else is known to exist.
+
+    Raises:
+        UsageError: The file cannot be read, or is no such listing.
+    """
+    from clawhive_core.skills.checks.required import KnownTools
+
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_LISTING + 1)
+    except OSError as error:
+        _refuse(file, f"it cannot be read: {error.strerror}")
+    if len(data) > _MAX_LISTING:
+        _refuse(file, f"it is larger than {_MAX_LISTING} bytes")
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        _refuse(file, f"it is no JSON: {error}")
+    tools = _mapping(value).get("tools")
+    if not isinstance(tools, list):
+        _refuse(file, "it is no object with a list `tools`")
+    listed = cast("list[Any]", tools)
+    names = frozenset(_names(file, listed))
+    of_skills = {
+        facts.get("name")
+        for facts in map(_mapping, listed)
+        if str(facts.get("provider_id")).startswith("skill_")
+    }
+    return KnownTools(names, of_skills=names & of_skills)
+
+
+def _names(file: Path, tools: list[Any]) -> Iterator[str]:
+    for number, tool in enumerate(tools):
+        facts = _mapping(tool)
+        aliases = facts.get("aliases", [])
+        others = cast("list[Any]", aliases) if isinstance(aliases, list) else [None]
+        for name in (facts.get("name"), *others):
+            if not isinstance(name, str):
+                _refuse(file, f"tools/{number} lacks a text `name`, or `aliases` that are texts")
+            yield name
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _refuse(file: Path, why: str) -> NoReturn:
+    raise UsageError(
+        f"the list of tools cannot be used: {why}",
+        place=f"--tools {file}",
+        fix="make one: clawhive tools list --json > tools.json",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Checks skills each time that their files change.
+
+    Args:
+        skills: What is checked.
+        profile: How findings weigh.
+        show: Prints a report.
+    """
+
+    skills: WatchedSkills
+    profile: Profile
+    show: Callable[[SkillReport], object]
+
+    def run(self, watcher: Watcher) -> int:
+        """Check until somebody stops it; answer 130, the exit code for that.
+
+        Raises:
+            UsageError: What is to be checked was never there.
+            ClawHiveError: The system cannot watch the folders.
+        """
+        edits: KnownEdits = {}
+        checked = False
+        try:
+            for changed in changes(self.skills.folders, watcher):
+                try:
+                    self._check(changed, edits)
+                    checked = True
+                except UsageError as error:
+                    if not checked:
+                        raise
+                    note(f"{error.message}; waiting until it is there again")
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+        return 0
+
+    def _check(self, changed: set[str] | None, edits: KnownEdits) -> None:
+        from clawhive_core.skills.report import SkillReport
+
+        begin = perf_counter()
+        check = partial(self.skills.check, changed)
+        self.show(SkillReport.of(check, self.profile, edits))
+        took = (perf_counter() - begin) * 1000
+        note(f"checked in {took:.0f} ms; waiting for changes, Ctrl-C ends")
+
+
+def changes(folders: Callable[[], Sequence[str]], watcher: Watcher) -> Iterator[set[str] | None]:
+    """Yield what changed; None at first and where a folder came or went, when anything may have.
+
+    Args:
+        folders: Returns the folders that are of interest; some may not be there yet.
+        watcher: What watches those that are there.
+    """
+    while True:
+        there = _there(folders())
+        watched = watcher(list(there))
+        next(watched)  # from now on nothing is missed, so all can be read
+        yield None
+        for changed in watched:
+            if _there(folders()) != there:
+                break
+            if changed:
+                yield changed
+
+
+def _there(folders: Sequence[str]) -> dict[str, int]:
+    """Return the folders that there are, each with what tells it from another of its name."""
+    found: dict[str, int] = {}
+    for folder in folders:
+        try:
+            found[folder] = os.stat(folder).st_ino  # noqa: PTH116 - as a text
+        except OSError:
+            continue
+    return found
+
+
+def system_watcher() -> Watcher:
+    """Return what the system tells of changes.
+
+    Raises:
+        UsageError: The library that listens to it is not installed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("watchfiles") is None:
+        raise UsageError(
+            "the library that watches files is not installed",
+            place="--watch",
+            code="watch_missing",
+            fix="pip install 'clawhive[watch]'",
+        )
+    return _watched
+
+
+def _watched(folders: Sequence[str]) -> Iterator[set[str]]:
+    from watchfiles import watch
+
+    try:
+        for found in watch(
+            *folders,
+            watch_filter=lambda _, path: _SKIPPED.isdisjoint(Path(path).parts),
+            step=_QUIET_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        ):
+            yield {path for _, path in found}
+    except (OSError, RuntimeError) as error:
+        raise ClawHiveError(
+            f"the folders cannot be watched: {error}",
+            code="watch_failed",
+            fix="raise fs.inotify.max_user_watches, or set WATCHFILES_FORCE_POLLING=1",
+        ) from None

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from clawhive_core.cli.collector import uncollected
+from clawhive_core.cli.skills_check import uncollected
 
 PROGRAM = """
 import atexit, gc, sys

@@ -1,7 +1,6 @@
 """A model's answer on a terminal, as it comes."""
 
-from clawhive_core.cli.live_text import LiveText
-from clawhive_core.cli.progress import ProgressLine
+from clawhive_core.cli.progress import LiveText, ProgressLine
 
 
 def test_what_was_printed_last_is_not_printed_again(capsys):

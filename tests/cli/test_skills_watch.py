@@ -2,8 +2,8 @@
 
 import pytest
 
-from clawhive_core.cli import skills_watch
-from clawhive_core.cli.skills_watch import changes
+from clawhive_core.cli import skills_check
+from clawhive_core.cli.skills_check import changes
 
 GOOD = "---\nname: one\ndescription: x\n---\n"
 BAD = "---\nname: one\n---\n"
@@ -26,7 +26,7 @@ def watch(clawhive, monkeypatch):
                 yield step(file) or set()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(skills_watch, "system_watcher", lambda: watcher)
+        monkeypatch.setattr(skills_check, "system_watcher", lambda: watcher)
         return clawhive("skills", "check", "--watch", *options)
 
     return run
@@ -104,7 +104,7 @@ def test_a_folder_that_comes_later_is_watched_from_then_on(tmp_path):
 
 def test_the_system_tells_of_a_change(tmp_path):
     pytest.importorskip("watchfiles", reason="pip install 'clawhive[watch]'")
-    told = skills_watch.system_watcher()([str(tmp_path)])
+    told = skills_check.system_watcher()([str(tmp_path)])
     next(told)
     file = tmp_path / "file"
     file.write_text("x")
