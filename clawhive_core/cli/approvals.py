@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import click
 
@@ -28,7 +28,7 @@ from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, UsageErr
 if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.hive.hive import Hive
-    from clawhive_core.model.approvals import Approval
+    from clawhive_core.model.approvals import Approval, ApprovalScope
     from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
     from clawhive_core.policy.approvals import ApprovalBook
 
@@ -40,6 +40,19 @@ _UNTIL = {
     "always": "in every project, until it expires",
 }
 _MAX_FILE = 64 * 1024 * 1024
+
+
+class _Answer(TypedDict):
+    """The words of one `clawhive approvals approve`."""
+
+    scope: ApprovalScope
+    grants: tuple[str, ...]
+    expires: str | None
+    edit: bool
+    edit_json: str | None
+    everything: bool
+    reason: str | None
+    as_json: bool
 
 
 @click.group(epilog="Example: clawhive approvals approve last")
@@ -151,7 +164,7 @@ def _changed(settings: Settings, approval: Approval, tool: str | None) -> str:
 @click.option("--reason", metavar="TEXT", help="Why, for the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def approve(settings: Settings, approval: str, **options: Any) -> None:
+def approve(settings: Settings, approval: str, **options: Unpack[_Answer]) -> None:
     """Let a call happen, once, exactly as shown or as you edit it.
 
     A wider scope than `once` also gives the rights that `show` lists, so that calls like it need no
@@ -185,20 +198,22 @@ def approve(settings: Settings, approval: str, **options: Any) -> None:
 @click.option("--reason", metavar="TEXT", help="Why, for the log and for whoever asked.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def deny(settings: Settings, approval: str, **options: Any) -> None:
+def deny(
+    settings: Settings, approval: str, reason: str | None, *, everything: bool, as_json: bool
+) -> None:
     """Let a call not happen."""
     from clawhive_core.config import refuse_inside_run
 
     refuse_inside_run(os.environ, "approvals")
-    if options["everything"]:
-        _print_answers(_answer_equal(settings, approval, "deny", options["reason"]), options)
+    if everything:
+        _print_answers(_answer_equal(settings, approval, "deny", reason), as_json=as_json)
         return
     with _book(settings) as (book, config):
-        found = book.resolve(approval, "deny", by=_person(config), reason=options["reason"])
-    _print_answer(settings, found, as_json=options["as_json"])
+        found = book.resolve(approval, "deny", by=_person(config), reason=reason)
+    _print_answer(settings, found, as_json=as_json)
 
 
-def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]) -> None:
+def _approve_equal(settings: Settings, approval: str, options: _Answer) -> None:
     """Approve an approval and those for equal calls, each for its own call."""
     wider = options["scope"] != "once" or options["grants"] or options["expires"] is not None
     if wider or options["edit"] or options["edit_json"] is not None:
@@ -208,7 +223,7 @@ def _approve_equal(settings: Settings, approval: str, options: Mapping[str, Any]
             fix="leave out --scope, --grant, --expires, --edit and --edit-json, or --all",
         )
     done = _answer_equal(settings, approval, "approve", options["reason"])
-    _print_answers(done, options)
+    _print_answers(done, as_json=options["as_json"])
     if not options["as_json"]:
         _print_next(settings, done[0])
 
@@ -224,8 +239,8 @@ def _answer_equal(
         return book.resolve_each(equal, answer, by=_person(config), reason=reason)
 
 
-def _print_answers(done: Sequence[Approval], options: Mapping[str, Any]) -> None:
-    if options["as_json"]:
+def _print_answers(done: Sequence[Approval], *, as_json: bool) -> None:
+    if as_json:
         _print_json(done)
         return
     first = done[0]
@@ -249,7 +264,7 @@ def _person(config: Config) -> str:
 
 
 def _approve_edited(
-    settings: Settings, approval: str, options: Mapping[str, Any], more: AnswerOptions
+    settings: Settings, approval: str, options: _Answer, more: AnswerOptions
 ) -> Approval:
     """Approve a call with the arguments of a file, or those that the person writes."""
     given = None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.approvals import Approval, ApprovalScope
     from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
+    from clawhive_core.runs.options import ApproveMode
     from clawhive_core.runs.requests import RunOptions
 
 MODES = ("ask", "park", "deny")
@@ -44,8 +45,10 @@ def approve_option(command: Any) -> Any:
     )(command)
 
 
-def asking(mode: str | None, line: ProgressLine, *, as_json: bool) -> dict[str, Any]:
-    """Return the fields of RunOptions that say who answers; then `attend` with the hive.
+def approver(
+    mode: str | None, line: ProgressLine, *, as_json: bool
+) -> tuple[ApproveMode, Terminal | None]:
+    """Return `approve` and `ask` of RunOptions; `connect` then gives the terminal its hive.
 
     Args:
         mode: What `--approve` says, None where it is not given.
@@ -66,11 +69,11 @@ def asking(mode: str | None, line: ProgressLine, *, as_json: bool) -> dict[str, 
             fix="--approve park, then: clawhive approvals approve last",
         )
     if mode == "ask" or (mode is None and terminal and not as_json):
-        return {"approve": "ask", "ask": Terminal(line)}
-    return {"approve": "deny" if mode == "deny" else "park", "ask": None}
+        return "ask", Terminal(line)
+    return "deny" if mode == "deny" else "park", None
 
 
-def attend(options: RunOptions, hive: Hive) -> None:
+def connect(options: RunOptions, hive: Hive) -> None:
     """Let the person at the terminal answer for this hive's runs."""
     if isinstance(options.ask, Terminal):
         options.ask.hive = hive

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 import click
 
@@ -13,13 +12,30 @@ from clawhive_core.cli.settings import Settings, run_async
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from clawhive_core.audit.export import Format
     from clawhive_core.audit.query import EventFilter
     from clawhive_core.events.log import EventLog
     from clawhive_core.model.events import StoredEvent
 
 INTERRUPTED = 130
 
-_IDS = ("run", "trace", "parent_run", "task", "step")
+
+class _Wanted(TypedDict):
+    """The words of one `clawhive audit query` that choose events."""
+
+    run: str | None
+    trace: str | None
+    parent_run: str | None
+    task: str | None
+    step: str | None
+    tool: str | None
+    decision: str | None
+    principal: str | None
+    kind: str | None
+    status: str | None
+    since: str | None
+    until: str | None
+    text: str | None
 
 
 @click.group(epilog="Example: clawhive audit verify")
@@ -80,18 +96,21 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--jsonl", is_flag=True, help="Print one JSON object a line.")
 @click.pass_obj
-def query(settings: Settings, *, limit: int, as_json: bool, jsonl: bool, **wanted: Any) -> None:
+def query(
+    settings: Settings, *, limit: int, as_json: bool, jsonl: bool, **wanted: Unpack[_Wanted]
+) -> None:
     """Find events. Several options must all hold; times without an offset are UTC."""
     from clawhive_core.audit.query import Found
     from clawhive_core.audit.query import query as find
     from clawhive_core.cli.output import note
 
     found, given = Found((), truncated=False), _storable(wanted)
-    moments = _moments(given)
-    if settings.has_log() or any(given[name] for name in _IDS):
+    now = datetime.now(UTC)
+    since, until = _moment(given["since"], "--since", now), _moment(given["until"], "--until", now)
+    if settings.has_log() or any(_ids(given).values()):
         log = settings.log()
         try:
-            found = find(log, _filter(log, given, moments), limit)
+            found = find(log, _filter(log, given, since, until), limit)
         finally:
             log.close()
     if as_json:
@@ -167,10 +186,10 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
     from clawhive_core.config.trust import refuse_inside_run
 
     refuse_inside_run(os.environ, "the log's bodies")
-    moments = _moments({"before": before})
+    moment = _moment(before, "--before", datetime.now(UTC))
     log = settings.log()
     try:
-        done = remove(log, str(moments["before"]), dry_run=dry_run)
+        done = remove(log, str(moment), dry_run=dry_run)
         free = free_bytes(log)
     finally:
         log.close()
@@ -204,7 +223,15 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
 @click.option("--output", metavar="F", help="A file; it appears whole. Without it: stdout.")
 @click.pass_obj
 def export(
-    settings: Settings, form: Any, output: str | None, *, bodies: bool, **given: Any
+    settings: Settings,
+    form: Format,
+    run: str | None,
+    trace: str | None,
+    since: str | None,
+    until: str | None,
+    output: str | None,
+    *,
+    bodies: bool,
 ) -> None:
     """Write the log, or a part of it, for other systems, one JSON object a line.
 
@@ -216,11 +243,13 @@ def export(
     from clawhive_core.audit.query import EventFilter, find_ids
     from clawhive_core.cli.output import note
 
-    moments = _moments(given)
+    now = datetime.now(UTC)
+    first, end = _moment(since, "--since", now), _moment(until, "--until", now)
     log = settings.log()
     try:
-        ids = find_ids(log, {"run_id": given["run"], "trace_id": given["trace"]})
-        content = lines(log, form, EventFilter(**ids, **moments), bodies=bodies)
+        ids = find_ids(log, {"run_id": run, "trace_id": trace})
+        wanted = EventFilter(ids["run_id"], ids["trace_id"], since=first, until=end)
+        content = lines(log, form, wanted, bodies=bodies)
         if output is None:
             for each in content:
                 hand_over(f"{each}\n")
@@ -292,35 +321,47 @@ def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
         say(line(stored, max(80, get_terminal_size((160, 24)).columns)))
 
 
-def _storable(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _storable(wanted: _Wanted) -> _Wanted:
     """Return options without what no text in a database can hold, such as half a character."""
-    return {
+    storable = {
         name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         for name, value in wanted.items()
     }
+    return cast("_Wanted", storable)
 
 
-def _moments(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the moments that options name."""
-    now = datetime.now(UTC)
+def _ids(given: _Wanted) -> dict[str, str | None]:
     return {
-        name: None if given[name] is None else moment(given[name], f"--{name}", now)
-        for name in ("since", "until", "before")
-        if name in given
+        "run_id": given["run"],
+        "trace_id": given["trace"],
+        "parent_run_id": given["parent_run"],
+        "task_id": given["task"],
+        "step_id": given["step"],
     }
 
 
-def _filter(
-    log: EventLog, given: Mapping[str, Any], moments: Mapping[str, str | None]
-) -> EventFilter:
+def _filter(log: EventLog, given: _Wanted, since: str | None, until: str | None) -> EventFilter:
     from clawhive_core.audit.query import EventFilter, find_ids
 
-    ids = find_ids(log, {f"{name}_id": given[name] for name in _IDS})
-    rest = ("tool", "decision", "principal", "kind", "status", "text")
-    return EventFilter(**ids, **moments, **{name: given[name] for name in rest})
+    ids = find_ids(log, _ids(given))
+    return EventFilter(
+        run_id=ids["run_id"],
+        trace_id=ids["trace_id"],
+        task_id=ids["task_id"],
+        step_id=ids["step_id"],
+        parent_run_id=ids.get("parent_run_id"),
+        tool=given["tool"],
+        principal=given["principal"],
+        kind=given["kind"],
+        status=given["status"],
+        decision=given["decision"],
+        since=since,
+        until=until,
+        text=given["text"],
+    )
 
 
-def moment(text: str, place: str, now: datetime) -> str:
+def _moment(text: str | None, place: str, now: datetime) -> str | None:
     """Return a moment in the one form in which the log writes times, so that texts compare.
 
     Args:
@@ -329,12 +370,17 @@ def moment(text: str, place: str, now: datetime) -> str:
         place: The option, for the error.
         now: The present.
 
+    Returns:
+        The moment; None for no text.
+
     Raises:
         UsageError: It is neither.
     """
     from clawhive_core.policy.grants import duration
     from clawhive_core.policy.terms import written
 
+    if text is None:
+        return None
     try:
         found = datetime.fromisoformat(text)
         return written(found if found.tzinfo is not None else found.replace(tzinfo=UTC))

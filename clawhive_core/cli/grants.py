@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -19,9 +19,24 @@ from clawhive_core.errors import UsageError
 if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
+    from clawhive_core.model.grants import Mode
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.policy.grants import GrantBook, Wish
     from clawhive_core.policy.suspension import FindTool
+
+
+class _Right(TypedDict):
+    """The words of one `clawhive grants issue`."""
+
+    capability: str
+    task: str | None
+    session: str | None
+    always: bool
+    subject: str
+    expires: str | None
+    uses: int | None
+    mode: Mode
+    delegate: str | None
 
 
 @click.group(epilog="Example: clawhive grants list")
@@ -53,7 +68,7 @@ def command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def issue(settings: Settings, *, as_json: bool, **options: Any) -> None:
+def issue(settings: Settings, *, as_json: bool, **options: Unpack[_Right]) -> None:
     """Give a right. An unsafe tool asks all the same, each time."""
     from clawhive_core.config import refuse_inside_run
 
@@ -238,7 +253,7 @@ def _book(
             log.close()
 
 
-def _wish(options: Mapping[str, Any], log: EventLog | None) -> Wish:
+def _wish(options: _Right, log: EventLog | None) -> Wish:
     from clawhive_core.policy.grants import Wish, duration
 
     task, session, always = options["task"], options["session"], options["always"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -36,6 +36,15 @@ def command() -> None:
     """Show the rules in force, explain a decision, test a table. Nothing is executed."""
 
 
+class _Situation(TypedDict):
+    """The run in which a call is thought to be made."""
+
+    task: str | None
+    agent: str | None
+    session: str | None
+    grants: tuple[str, ...]
+
+
 def _situation(command: Any) -> Any:
     """Give a command the options that say in which run a call is thought to be made."""
     options = (
@@ -53,7 +62,7 @@ def _situation(command: Any) -> Any:
 @_situation
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def show(settings: Settings, *, as_json: bool, **options: Any) -> None:
+def show(settings: Settings, *, as_json: bool, **options: Unpack[_Situation]) -> None:
     """Show the rules that a run started now would have, and the protected names."""
     facts = run_async(_rules(settings, options))
     if as_json:
@@ -72,29 +81,44 @@ def show(settings: Settings, *, as_json: bool, **options: Any) -> None:
 @click.option("--step", metavar="NAME", help="As in this step of the task type.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def explain(settings: Settings, name: str, *, as_json: bool, **options: Any) -> None:
+def explain(
+    settings: Settings,
+    name: str,
+    arguments: str,
+    step: str | None,
+    *,
+    as_json: bool,
+    **options: Unpack[_Situation],
+) -> None:
     """Explain what would be decided about a call, rule by rule, and what would allow it."""
-    facts = run_async(_explain(settings, name, options))
+    facts = run_async(_explain(settings, name, json_object(arguments), step, options))
     if as_json:
         print_json({"schema": "policy-explain/1", **facts})
     else:
         _print(facts)
 
 
-async def _rules(settings: Settings, options: Mapping[str, Any]) -> dict[str, Any]:
+async def _rules(settings: Settings, options: _Situation) -> dict[str, Any]:
     from clawhive_core.runs.requests import RunOptions
 
-    chosen = RunOptions(**{key: options[key] for key in ("session", "grants", "agent")})
+    chosen = RunOptions(
+        session=options["session"], grants=options["grants"], agent=options["agent"]
+    )
     async with settings.hive() as hive:
         for line in hive.notes:
             note(f"note: {line}")
         return hive.rules(chosen, options["task"])
 
 
-async def _explain(settings: Settings, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+async def _explain(
+    settings: Settings,
+    name: str,
+    arguments: Mapping[str, Any],
+    step: str | None,
+    options: _Situation,
+) -> dict[str, Any]:
     from clawhive_core.runs.requests import RunOptions
 
-    arguments = json_object(options["arguments"])
     chosen = RunOptions(
         session=options["session"],
         grants=options["grants"],
@@ -102,13 +126,10 @@ async def _explain(settings: Settings, name: str, options: Mapping[str, Any]) ->
         command=_words(settings, name, arguments, options),
     )
     async with settings.hive() as hive:
-        where = {key: options[key] for key in ("task", "step")}
-        return await hive.explain(name, arguments, chosen, **where)
+        return await hive.explain(name, arguments, chosen, task=options["task"], step=step)
 
 
-def _words(
-    settings: Settings, name: str, arguments: Mapping[str, Any], options: Mapping[str, Any]
-) -> str:
+def _words(settings: Settings, name: str, arguments: Mapping[str, Any], options: _Situation) -> str:
     """Return the command line that makes the call, or that starts its task type."""
     import shlex
 
@@ -235,9 +256,10 @@ async def _outcome(hive: Hive, case: Case, out: str) -> Outcome:
         words=None if case.words is None else (case.words,),
         out=Path(out),
     )
-    place = {"task": where.get("task"), "step": where.get("step")}
+    task, step = where.get("task"), where.get("step")
     try:
-        return Outcome.of(await hive.explain(case.tool, case.input, options, **place))
+        facts = await hive.explain(case.tool, case.input, options, task=task, step=step)
+        return Outcome.of(facts)
     except UnknownId as error:
         if hive.catalog.current.find(case.tool) is None or "agent" not in where:
             return Outcome.undecided(error)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import click
 
-from clawhive_core.cli.asking import approve_option, asking, attend
+from clawhive_core.cli.asking import approve_option, approver, connect
 from clawhive_core.cli.inputs import spelled
 from clawhive_core.cli.output import (
     hand_over,
@@ -33,6 +33,26 @@ if TYPE_CHECKING:
 
 _CARD_WIDTH = 500
 EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}
+
+
+class _Given(TypedDict):
+    """The words of one `clawhive run`."""
+
+    prompt: str | None
+    task: str | None
+    inputs: tuple[str, ...]
+    model: str | None
+    active: tuple[str, ...]
+    agent: str | None
+    planner: str | None
+    grants: tuple[str, ...]
+    approve: str | None
+    max_tool_rounds: int | None
+    out: Path | None
+    session: str | None
+    as_json: bool
+
+
 _LONGEST = 4000
 """Characters of a command that somebody still copies."""
 _GIVEN = """
@@ -65,7 +85,7 @@ _GIVEN = """
 @click.option("--session", metavar="ID", help="Go on in this conversation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object.")
 @click.pass_obj
-def command(settings: Settings, **options: Any) -> int:
+def command(settings: Settings, **options: Unpack[_Given]) -> int:
     """Run a task type of a skill, or an agent's loop over PROMPT.
 
     KEY=VALUE is text unless the task's schema says otherwise, then JSON; KEY=@FILE is the file's
@@ -88,7 +108,7 @@ def command(settings: Settings, **options: Any) -> int:
 
 
 async def _run(
-    settings: Settings, options: Mapping[str, Any]
+    settings: Settings, options: _Given
 ) -> tuple[dict[str, Any], Sequence[Approval], bool]:
     """Return the run, what waits for a person, and whether its output is printed already."""
     from clawhive_core.cli.inputs import read_inputs
@@ -97,6 +117,8 @@ async def _run(
 
     line = progress_line(settings, as_json=options["as_json"])
     live = LiveText(line) if is_terminal(sys.stdout) and not options["as_json"] else None
+
+    approve, ask = approver(options["approve"], line, as_json=options["as_json"])
 
     def announce(request: RunRequest) -> None:
         _announce(request, settings, as_json=options["as_json"])
@@ -115,17 +137,19 @@ async def _run(
         on_start=announce,
         on_signal=relay(line, live),
         stream=live is not None,
-        **asking(options["approve"], line, as_json=options["as_json"]),
+        approve=approve,
+        ask=ask,
     )
     with line:
         async with settings.hive() as hive:
-            attend(chosen, hive)
-            if options["task"] is None:
+            connect(chosen, hive)
+            if options["prompt"] is not None:
                 run = await hive.run(options["prompt"], options=chosen)
             else:
-                task_type = find_task_type(hive.skills, options["task"], hive.skill_set.left_out)[2]
+                task = str(options["task"])
+                task_type = find_task_type(hive.skills, task, hive.skill_set.left_out)[2]
                 given = read_inputs(options["inputs"], task_type.input_schema)
-                run = await hive.run(task=options["task"], input=given, options=chosen)
+                run = await hive.run(task=task, input=given, options=chosen)
             notes, waits = hive.notes, waiting(hive, run)
     for text in notes:
         note(f"note: {text}")
@@ -257,18 +281,19 @@ _REPEATED = {
 }
 
 
-def _command(settings: Settings, options: Mapping[str, Any]) -> str:
+def _command(settings: Settings, options: _Given) -> str:
     """Return the command line so far, for refusals to extend."""
     import shlex
 
     words = [*settings.command(), "run"]
     if options["prompt"] is not None:
         words.append(argument(options["prompt"]))
+    given = cast("Mapping[str, str | int | Path | tuple[str, ...] | None]", options)
     for name, flag in _REPEATED.items():
-        value = options[name]
-        for each in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - options are untyped
+        value = given[name]
+        for each in value if isinstance(value, tuple) else (value,):
             if each is not None:
-                words += [flag, str(each)]  # pyright: ignore[reportUnknownArgumentType] - as above
+                words += [flag, str(each)]
     return shlex.join(words)
 
 
@@ -298,14 +323,16 @@ def started_again(settings: Settings, hive: Hive, run: str) -> str:
     return "" if MARK in line or "\0" in line or len(line) > _LONGEST else line
 
 
-def repeated(settings: Settings, run_id: str, given: Mapping[str, Any]) -> str:
+def repeated(
+    settings: Settings, run_id: str, mode: str, model: str | None, grants: Sequence[str]
+) -> str:
     """Return the command that repeats a recorded run, with the options of `runs replay`."""
     import shlex
 
-    words = [*settings.command(), "runs", "replay", run_id, "--mode", given["mode"]]
-    if given["model"] is not None:
-        words += ["--model", given["model"]]
-    return shlex.join([*words, *(word for cap in given["grants"] for word in ("--grant", cap))])
+    words = [*settings.command(), "runs", "replay", run_id, "--mode", mode]
+    if model is not None:
+        words += ["--model", model]
+    return shlex.join([*words, *(word for cap in grants for word in ("--grant", cap))])
 
 
 def argument(prompt: str) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.asking import approve_option, asking, attend
+from clawhive_core.cli.asking import approve_option, approver, connect
 from clawhive_core.cli.output import hand_over, next_line, note, print_json, say, short, table
 from clawhive_core.cli.settings import Settings, run_async
 
 if TYPE_CHECKING:
+    from clawhive_core.hive.replaying import ReplayMode
     from clawhive_core.model.approvals import Approval
     from clawhive_core.runs.replays.replay import ReplayReport
 
@@ -97,16 +98,14 @@ def resume(settings: Settings, run: str, approve: str | None, *, as_json: bool) 
     from clawhive_core.runs.requests import RunOptions
 
     line = progress_line(settings, as_json=as_json)
-    options = RunOptions(
-        on_signal=relay(line),
-        **asking(approve, line, as_json=as_json),
-    )
+    mode, ask = approver(approve, line, as_json=as_json)
+    options = RunOptions(on_signal=relay(line), approve=mode, ask=ask)
     settings.log().close()
 
     async def go_on() -> tuple[dict[str, Any], Sequence[Approval]]:
         async with settings.hive() as hive:
             line.begin()
-            attend(options, hive)
+            connect(options, hive)
             again = started_again(settings, hive, run)
             value = await hive.resume(run, replace(options, command=again))
             return value, waiting(hive, value)
@@ -162,7 +161,16 @@ def cancel(settings: Settings, run: str, *, as_json: bool) -> None:
 @approve_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def replay(settings: Settings, run: str, *, as_json: bool, **given: Any) -> int:
+def replay(
+    settings: Settings,
+    run: str,
+    mode: ReplayMode,
+    model: str | None,
+    grants: tuple[str, ...],
+    approve: str | None,
+    *,
+    as_json: bool,
+) -> int:
     """Run a run again; exit 1 where it and its record part.
 
     `exact` holds planner, loop and orchestrator against the record and executes nothing. `tools`
@@ -180,18 +188,20 @@ def replay(settings: Settings, run: str, *, as_json: bool, **given: Any) -> int:
     run_id = find_run(log, run)  # by the end of a replay `last` is another
     log.close()
     line = progress_line(settings, as_json=as_json)
+    answered, ask = approver(approve, line, as_json=as_json)
     options = RunOptions(
-        model=given["model"],
-        grants=given["grants"],
-        command=repeated(settings, run_id, given),
+        model=model,
+        grants=grants,
+        command=repeated(settings, run_id, mode, model, grants),
         on_signal=relay(line),
-        **asking(given["approve"], line, as_json=as_json),
+        approve=answered,
+        ask=ask,
     )
 
     async def repeat() -> tuple[ReplayReport, Mapping[str, Any] | None]:
         async with settings.hive() as hive:
-            attend(options, hive)
-            report = await hive.replay(run_id, given["mode"], options)
+            connect(options, hive)
+            report = await hive.replay(run_id, mode, options)
             end = end_of(hive.log, report.new_run_id) if report.new_run_id else None
             return report, None if end is None else end.event.body["error"]
 

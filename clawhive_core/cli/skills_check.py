@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, Unpack, cast
 
 import click
 
@@ -39,6 +39,21 @@ _INTERRUPTED = 130
 
 Watcher = Callable[[Sequence[str]], Iterator[set[str]]]
 """Yields the paths that changed below folders, none where nothing did for a while."""
+
+
+class _Given(TypedDict):
+    """The words of one `clawhive skills check`."""
+
+    profile: Profile
+    output: str
+    as_json: bool
+    strict: bool
+    fix: bool
+    baseline: Path | None
+    write_baseline: bool
+    listing: Path | None
+    watch: bool
+    no_cache: bool
 
 
 @click.command("check", epilog="Example: clawhive skills check skills")
@@ -71,7 +86,7 @@ Watcher = Callable[[Sequence[str]], Iterator[set[str]]]
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes.")
 @click.option("--no-cache", is_flag=True, help="Read every file, the unchanged ones too.")
 @click.pass_obj
-def command(settings: Settings, paths: Sequence[Path], **options: Any) -> int:
+def command(settings: Settings, paths: Sequence[Path], **options: Unpack[_Given]) -> int:
     """Check the skills below each PATH, or all that are found, and hold their contracts together.
 
     Required tools are looked up in the manifests of the installed plugins and in clawhive.lock, or
@@ -100,7 +115,7 @@ def uncollected() -> Generator[None]:
         gc.set_threshold(*before)
 
 
-def _once(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
+def _once(settings: Settings, paths: Sequence[Path], options: _Given) -> int:
     """Check, mend and print, and return the exit code."""
     report = _checked(settings, paths, options)
     fixed = _fix(settings, paths, options, report) if options["fix"] else None
@@ -112,7 +127,7 @@ def _once(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) ->
 
 
 def _show(
-    settings: Settings, options: dict[str, Any], report: SkillReport, fixed: int | None = None
+    settings: Settings, options: _Given, report: SkillReport, fixed: int | None = None
 ) -> int:
     """Print a report, and return the exit code that it means."""
     from clawhive_core.diagnostics.reports import render
@@ -129,7 +144,7 @@ def _show(
     return 0 if report.passes(strict=strict) else 1
 
 
-def _watch(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> int:
+def _watch(settings: Settings, paths: Sequence[Path], options: _Given) -> int:
     from clawhive_core.hive.found_skills import watched_skills
 
     for name in ("fix", "write_baseline"):
@@ -156,7 +171,7 @@ def load(settings: Settings) -> SkillSet:
     return found_skills(settings.config(), settings.plugins())
 
 
-def _tools(config: Config, plugins: PluginManager, options: dict[str, Any]) -> KnownTools:
+def _tools(config: Config, plugins: PluginManager, options: _Given) -> KnownTools:
     """Return what may be required; the lock knows what plugins that are not here offer."""
     from clawhive_core.hive.found_skills import tools_by_lock
 
@@ -165,7 +180,7 @@ def _tools(config: Config, plugins: PluginManager, options: dict[str, Any]) -> K
     return tools_by_lock(config, plugins)
 
 
-def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any]) -> SkillReport:
+def _checked(settings: Settings, paths: Sequence[Path], options: _Given) -> SkillReport:
     from clawhive_core.hive.found_skills import found_skills
     from clawhive_core.skills.finding.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
@@ -183,9 +198,7 @@ def _checked(settings: Settings, paths: Sequence[Path], options: dict[str, Any])
     return report
 
 
-def _fix(
-    settings: Settings, paths: Sequence[Path], options: dict[str, Any], report: SkillReport
-) -> int:
+def _fix(settings: Settings, paths: Sequence[Path], options: _Given, report: SkillReport) -> int:
     """Mend what is not known to the baseline, and return how many fixes were made."""
     from clawhive_core.diagnostics.baseline import Baseline
     from clawhive_core.skills.mending.mending import mend
@@ -200,7 +213,7 @@ def _fix(
     return sum(each.fixes for each in done)
 
 
-def _with_baseline(report: SkillReport, options: dict[str, Any]) -> SkillReport:
+def _with_baseline(report: SkillReport, options: _Given) -> SkillReport:
     from clawhive_core.diagnostics.baseline import Baseline, write_baseline
 
     file = options["baseline"]

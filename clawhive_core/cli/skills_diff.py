@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.pass_obj
-def command(settings: Settings, old: str, new: str | None, **options: object) -> int:
+def command(
+    settings: Settings, old: str, new: str | None, output: str, *, as_json: bool, strict: bool
+) -> int:
     """Say what changed of the contracts from OLD to NEW, and the bump of api_version it needs.
 
     OLD and NEW are each a skill's folder, a folder of skills, a manifest, or git:REF[:PATH]. PATH
@@ -43,12 +45,11 @@ def command(settings: Settings, old: str, new: str | None, **options: object) ->
     """
     from clawhive_core.skills.changes import compare_sides
 
-    output = str(options["output"])
     render((), output)  # an unknown form is refused before the work
-    strict = bool(options["strict"] or settings.strict)
+    strict = strict or settings.strict
     with _sides(old, new) as (before, after):
         diff = compare_sides(before, after)
-    if options["as_json"] or output == "json":
+    if as_json or output == "json":
         print_json(diff.to_dict())
     elif output == "text":
         say(*_text(diff))

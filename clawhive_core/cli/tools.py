@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.asking import asking, attend
+from clawhive_core.cli.asking import approver, connect
 from clawhive_core.cli.grants import print_suspended, suspended_of
 from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.output import (
@@ -97,11 +97,13 @@ def call(
 
     given = json_object(arguments)
     with progress_line(settings, as_json=as_json) as line:
+        approve, ask = approver(None, line, as_json=as_json)
         options = RunOptions(
             grants=grants,
             command=_words(settings, name, given, grants),
             on_signal=relay(line),
-            **asking(None, line, as_json=as_json),
+            approve=approve,
+            ask=ask,
         )
         line.begin()
         facts = run_async(_call(settings, name, given, options))
@@ -120,7 +122,7 @@ async def _call(
 ) -> dict[str, Any]:
     """Return what came of the call, without the secrets that the log leaves out."""
     async with settings.hive() as hive:
-        attend(options, hive)
+        connect(options, hive)
         run_id, outcome = await hive.call(name, arguments, options)
         return hive.log.redactor.value(_facts(run_id, outcome))
 
