@@ -32,7 +32,7 @@ _UNSAFE_CHOICES = "y yes, once   e edit   n no > "
 _LESS = "Enter gives these   numbers or rights give less   b back > "
 
 _COMPANY_SECONDS = 0.2
-"""How long a question waits for equal calls that a plan makes at the same time."""
+"""The time that a question waits for equal calls that a plan makes at once."""
 
 
 def approve_option(command: Any) -> Any:
@@ -109,7 +109,7 @@ class _Question:
     approval: Approval
     edited: Edited | None = None
     equal: Sequence[Approval] = ()
-    """What waits for exactly this call, this one included, as it was shown."""
+    """The approvals that wait for exactly this call, this one included, as it was shown."""
 
     async def ask(self) -> None:
         say("", "Approve?", err=True)
@@ -140,7 +140,7 @@ class _Question:
 
     @property
     def _batch(self) -> str:
-        """What is offered beside the other answers where equal calls wait, else nothing."""
+        """The further answer that is offered where equal calls wait, else nothing."""
         alone = self.approval.risk == "unsafe" or self.edited is not None
         several = len(self.equal) > 1 and not alone
         return f"m these {len(self.equal)} calls   " if several else ""

@@ -1,4 +1,4 @@
-"""How results and errors look: one JSON object on stdout, or lines for people.
+"""Results and errors as they are printed: one JSON object on stdout, or lines for people.
 
 Nothing else of this room writes to the terminal, so that nobody's text steers it.
 """
@@ -25,7 +25,7 @@ format_option = click.option(
 """The form in which findings are written; `diagnostics.reports.render` knows the forms."""
 
 _HARMLESS = frozenset("\t\u200c\u200d\xa0\u3000")
-"""What Python calls not printable and texts are full of: tabs, joiners, two spaces."""
+"""Characters that Python calls not printable and texts are full of: tabs, joiners, two spaces."""
 
 
 def visible(line: str) -> str:

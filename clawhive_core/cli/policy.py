@@ -1,4 +1,4 @@
-"""`clawhive policy`: which rules are in force, why a call is decided so, and whether it should."""
+"""`clawhive policy`: the rules in force, explanations of decisions, and tables that test them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clawhive_core.policy.cases import Case, Outcome
 
 _OUT = "policy-test"
-"""What stands for the id of the run that is only thought of, in `${run}`."""
+"""The folder of the imagined run, in `${run}`."""
 
 
 @click.group(epilog="Example: clawhive policy show")
@@ -194,16 +194,16 @@ def test(settings: Settings, files: Sequence[Path], output: str, *, as_json: boo
     render((), output)  # an unknown form is refused before the work
     variables = _variables(settings)
     cases, unreadable = _read(files, variables)
-    held = [] if unreadable else run_async(_hold(settings, cases, variables["run"]))
-    problems = [case.problem(outcome) for case, outcome in held]
+    decided = [] if unreadable else run_async(_decided(settings, cases, variables["run"]))
+    problems = [case.problem(outcome) for case, outcome in decided]
     findings = unreadable or [each for each in problems if each is not None]
     if as_json or output == "json":
-        print_json(_document(held, problems, findings))
+        print_json(_document(decided, problems, findings))
     else:
         hand_over(render(findings, output) + "\n")
         note(
-            f"{len(held)} calls decided, {len(held) - len(findings)} as the table says"
-            if held
+            f"{len(decided)} calls decided, {len(decided) - len(findings)} as the table says"
+            if decided
             else "nothing was decided"
         )
     return 2 if unreadable else int(bool(findings))
@@ -236,7 +236,9 @@ def _read(files: Sequence[Path], variables: dict[str, str]) -> tuple[list[Case],
     return cases, findings
 
 
-async def _hold(settings: Settings, cases: Sequence[Case], out: str) -> list[tuple[Case, Outcome]]:
+async def _decided(
+    settings: Settings, cases: Sequence[Case], out: str
+) -> list[tuple[Case, Outcome]]:
     async with settings.hive() as hive:
         for line in hive.notes:
             note(f"note: {line}")
@@ -269,7 +271,7 @@ async def _outcome(hive: Hive, case: Case, out: str) -> Outcome:
 
 
 def _document(
-    held: Sequence[tuple[Case, Outcome]],
+    decided: Sequence[tuple[Case, Outcome]],
     problems: Sequence[Finding | None],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
@@ -277,10 +279,10 @@ def _document(
     return {
         "schema": "policy-test/1",
         "ok": not findings,
-        "summary": {"calls": len(held), "failed": failed},
+        "summary": {"calls": len(decided), "failed": failed},
         "calls": [
             {**case.to_dict(), **outcome.to_dict(), "ok": problem is None}
-            for (case, outcome), problem in zip(held, problems, strict=True)
+            for (case, outcome), problem in zip(decided, problems, strict=True)
         ],
         "findings": [finding.to_dict() for finding in findings],
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clawhive_core.execution.scope import Signal
 
 DELAY_SECONDS = 0.3
-"""How long a run must take before it gets a line."""
+"""The time that a run must take before it gets a line."""
 _REDRAWN = 8
 """Times a second."""
 _BAR_WIDTH = 20
@@ -142,8 +142,8 @@ class ProgressLine:
 
 def progress_line(settings: Settings, *, as_json: bool) -> ProgressLine:
     """Return the line of a command: drawn on a terminal, for people who want it."""
-    plain = os.environ.get("TERM", "dumb") in {"dumb", "unknown"}
-    wanted = not (as_json or settings.quiet or plain)
+    dumb = os.environ.get("TERM", "dumb") in {"dumb", "unknown"}
+    wanted = not (as_json or settings.quiet or dumb)
     return ProgressLine(shown=wanted and is_terminal(sys.stderr))
 
 

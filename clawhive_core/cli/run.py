@@ -193,7 +193,7 @@ def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal]
 
 
 def _print_card(card: Mapping[str, Any]) -> None:
-    """Print a card plainly; what it holds must not steer the terminal."""
+    """Print a card as text; what it holds must not steer the terminal."""
     from clawhive_core.model.canonical import canonical_text, preview
     from clawhive_core.model.texts import printable
 

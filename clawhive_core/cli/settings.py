@@ -27,7 +27,7 @@ T = TypeVar("T")
 _FORCED = 3
 """The Ctrl-C that no longer waits for the end of what is being written."""
 _GRACE_SECONDS = 2.0
-"""How long what a run abandoned gets to stop before the process ends without it."""
+"""The time that abandoned work gets to stop before the process ends without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Settings:
     skills: tuple[str, ...] = ()
     """Folders of skills to look in first, relative to the current directory."""
     user: str | None = None
-    """Whose subscriptions, quotas and values count, instead of the configuration's `user.id`."""
+    """The user whose subscriptions, quotas and values count, over the configured `user.id`."""
     no_plugins: str | None = None
     """`*` for all, else ids joined by commas."""
     strict: bool = False

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _MAX_LISTING = 64 * 1024 * 1024
 _QUIET_MS = 20
-"""How long nothing must change before what changed is checked."""
+"""The time without changes before what changed is checked."""
 _LOOK_MS = 500
-"""How often it is looked whether a folder came or went as a whole."""
+"""The time between two looks whether a folder came or went as a whole."""
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 _INTERRUPTED = 130
 

@@ -35,7 +35,7 @@ _USES = {
     help="A list, a drawing for Graphviz or Mermaid, or one JSON object.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--cycles", is_flag=True, help="Only what imports each other in circles.")
+@click.option("--cycles", is_flag=True, help="Only skills that import each other in a cycle.")
 @click.pass_obj
 def graph(
     settings: Settings, names: Sequence[str], output: str, *, as_json: bool, cycles: bool

@@ -68,7 +68,7 @@ def remove(settings: Settings, skill: str, *, as_json: bool) -> None:
 def list_(settings: Settings, skill: str | None, *, as_json: bool) -> None:
     """List the subscriptions to a skill, or to all; with `--user` those of one user."""
     with _store(settings) as store:
-        found = _asked(lambda: store.list(settings.user, skill))
+        found = _answer_of(lambda: store.list(settings.user, skill))
     if as_json:
         _print(found)
     else:
@@ -92,7 +92,7 @@ def _changed(
 ) -> tuple[bool, Sequence[Subscription]]:
     """Return whether a change made a difference, and the user's subscriptions after it."""
     with _store(settings, make=make) as store:
-        return _asked(lambda: change(store)), _asked(lambda: store.list(user))
+        return _answer_of(lambda: change(store)), _answer_of(lambda: store.list(user))
 
 
 def _who_changes(settings: Settings) -> str:
@@ -149,7 +149,7 @@ def _store(settings: Settings, *, make: bool = False) -> Generator[SubscriptionS
             log.close()
 
 
-def _asked(ask: Callable[[], Awaitable[T]]) -> T:
+def _answer_of(ask: Callable[[], Awaitable[T]]) -> T:
     """Return what a store answers.
 
     Raises:
