@@ -1,4 +1,4 @@
-"""`clawhive grants`: rights that a person gives beside a run."""
+"""`clawhive grants`: rights that a person gives outside a run."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def issue(settings: Settings, *, as_json: bool, **options: Unpack[_Right]) -> No
 
 
 @command.command("list", epilog="Example: clawhive grants list --json")
-@click.option("--all", "everything", is_flag=True, help="Also what tasks that go on hold.")
+@click.option("--all", "everything", is_flag=True, help="Also the rights of tasks that go on.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
-    """List the rights that people gave and that stand, and what steps have that go on.
+    """List the rights that people gave and that are in force, and those of steps that go on.
 
     One that names a tool is suspended while the tool is not what it was: what changed is shown.
     """

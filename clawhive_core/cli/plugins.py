@@ -110,7 +110,7 @@ def _print(records: Any, granted: set[str], *, verbose: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(name: str, *, as_json: bool) -> int:
-    """Import everything of the plugin NAME and hold it against its manifest."""
+    """Import everything of the plugin NAME and compare it with its manifest."""
     from clawhive_core.diagnostics.reports import render
     from clawhive_core.plugins.check import check as check_plugin
 

@@ -37,7 +37,7 @@ def command() -> None:
 
 
 class _Situation(TypedDict):
-    """The run in which a call is thought to be made."""
+    """The run in which a call is imagined."""
 
     task: str | None
     agent: str | None
@@ -46,7 +46,7 @@ class _Situation(TypedDict):
 
 
 def _situation(command: Any) -> Any:
-    """Give a command the options that say in which run a call is thought to be made."""
+    """Give a command the options that say in which run a call is imagined."""
     options = (
         click.option("--task", metavar="TASK", help="As in a run of this task type."),
         click.option("--agent", metavar="A", help="As for an agent of [agents.NAME]."),
@@ -184,7 +184,7 @@ def _source(rule: Mapping[str, Any]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def test(settings: Settings, files: Sequence[Path], output: str, *, as_json: bool) -> int:
-    """Hold this project's policy against the calls in each FILE. Nothing is executed.
+    """Test this project's policy with the calls in each FILE. Nothing is executed.
 
     Exits with 1 where a call is decided otherwise than its FILE says, with 2 where a FILE cannot
     be read.

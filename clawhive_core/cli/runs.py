@@ -173,7 +173,7 @@ def replay(
 ) -> int:
     """Run a run again; exit 1 where it and its record part.
 
-    `exact` holds planner, loop and orchestrator against the record and executes nothing. `tools`
+    `exact` compares planner, loop and orchestrator with the record and executes nothing. `tools`
     makes the calls anew on the model's recorded turns; `model` asks a model anew over the tools'
     recorded answers. Both are new runs, under today's policy. `policy` decides every recorded call
     under today's rules and executes nothing.

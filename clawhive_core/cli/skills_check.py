@@ -87,7 +87,7 @@ class _Given(TypedDict):
 @click.option("--no-cache", is_flag=True, help="Read every file, the unchanged ones too.")
 @click.pass_obj
 def command(settings: Settings, paths: Sequence[Path], **options: Unpack[_Given]) -> int:
-    """Check the skills below each PATH, or all that are found, and hold their contracts together.
+    """Check the skills below each PATH, or all that are found, and resolve their contracts.
 
     Required tools are looked up in the manifests of the installed plugins and in clawhive.lock, or
     in FILE. Exits with 1 where there is an error.
@@ -165,7 +165,7 @@ def _watch(settings: Settings, paths: Sequence[Path], options: _Given) -> int:
 
 
 def load(settings: Settings) -> SkillSet:
-    """Return the skills as every start finds them, held against the tools that are listed."""
+    """Return the skills as every start finds them, checked with the tools that are listed."""
     from clawhive_core.hive.found_skills import found_skills
 
     return found_skills(settings.config(), settings.plugins())

@@ -124,7 +124,7 @@ def _user(settings: Settings) -> str:
 
 
 def _require_known(settings: Settings, skill: str) -> None:
-    """Hold a skill's name against the skills that there are, and tell where it changes nothing."""
+    """Look a skill up by its name, and tell where a subscription to it changes nothing."""
     from clawhive_core.skills.load import load_skills
 
     sources = [each.value for each in settings.plugins().contributions("clawhive_skill_sources")]
