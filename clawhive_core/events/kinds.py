@@ -11,6 +11,7 @@ RUN_STATUS = "run.status"
 RUN_END = "run.end"
 PLAN_MADE = "plan.made"
 TOOLS_ENABLED = "tools.enabled"
+TOOLS_CHANGED = "tools.changed"
 STEP_END = "step.end"
 INVOCATION_START = "invocation.start"
 INVOCATION_END = "invocation.end"
@@ -132,11 +133,25 @@ _KINDS = (
     Kind(
         TOOLS_ENABLED,
         1,
-        "a model opened a skill, whose tools it is offered from now on",
+        "a core tool's result brought tools that the model is offered from now on",
         {
-            "skill": "the skill's id",
+            "skill": "the id of the skill that brought them, or empty",
+            "defs": "[name, description, parameters] of tools that no skill brought (blob); else"
+            " it is not there",
+            "expires_at_turn": "the turn from which they are gone; only where there is one",
             "tools": "the names of the tools that it brought",
             "left_out": "[name, why] of the other tools that it requires and are not offered",
+        },
+    ),
+    Kind(
+        TOOLS_CHANGED,
+        1,
+        "the catalog changed what a running model is offered from a turn on",
+        {
+            "catalog_revision": "the new revision",
+            "tools": "[name, description, parameters] of the tools that it is shown now (blob)",
+            "skills": "what each skill would bring now (blob)",
+            "polling": "the tools that may answer the same call differently",
         },
     ),
     Kind(
@@ -169,6 +184,8 @@ _KINDS = (
             "error": "{code, message}, or null",
             "is_error": "whether the tool answered an error",
             "artifacts": "[{path, media_type, bytes, sha256}]",
+            "enables": "{names, expires_at_turn, skill}: what it lets the model have; only where it"
+            " does",
         },
     ),
     Kind(

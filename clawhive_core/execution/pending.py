@@ -208,7 +208,9 @@ class PendingCall:
             "is_error": result.is_error,
             "artifacts": [each.to_dict() for each in artifacts] if artifacts else (),
         }
-        prechecked = error is None and not artifacts
+        if result.enables is not None:
+            body["enables"] = result.enables.to_dict()
+        prechecked = error is None and not artifacts and result.enables is None
         return self._event("invocation.end", status, body, prechecked=prechecked)
 
     def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:

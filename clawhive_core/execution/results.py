@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import InvalidInput, NeedHumanApproval
+from clawhive_core.execution.scope import CORE
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
@@ -61,7 +62,8 @@ def finish(
     artifacts = tuple(result.artifacts)
     if left:
         artifacts += tuple(left)
-    finished = ToolResult(call_id, text, result.is_error, structured, artifacts)
+    enables = result.enables if meta.provider_id == CORE and not result.is_error else None
+    finished = ToolResult(call_id, text, result.is_error, structured, artifacts, enables=enables)
     return finished, portable
 
 

@@ -172,6 +172,8 @@ class CallScope:
     """The planned step, whose items and nested calls share its grants; else a call is a step."""
     enabled: Enabled | None = None
     """What the model that makes the call may call; None for everything that its agent sees."""
+    turn: int | None = None
+    """The turn of the loop that makes the call, from 0; None outside of a loop."""
     midway: Mapping[str, Any] | None = None
     """The input of the call that asks for a right midway, which constraints speak of; None for a
     call of a tool."""

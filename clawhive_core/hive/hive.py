@@ -49,7 +49,7 @@ from clawhive_core.runs.record.aside import beside
 from clawhive_core.runs.record.lineage import used_below
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
-from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.requests import RequestMaker, RunOptions, TodaysTools
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ class Hive:
         self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"), required)
         self.executor = Executor(self._wiring(), executor_limits(config))
         doing = (self.executor, self.models, log, contributed.planners())
-        self._orchestrator = Orchestrator(*doing, used_below=partial(used_below, log))
+        below, source = partial(used_below, log), TodaysTools(lambda: self._requests)
+        self._orchestrator = Orchestrator(*doing, used_below=below, source=source)
         live = Live(log, self.executor, self.models, self.catalog, self.approvals)
         parts = (live, self.executor, self._orchestrator, lambda: self._requests)
         self._running = Running(*parts, config.user_dir, self.notes.append)

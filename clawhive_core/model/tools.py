@@ -160,6 +160,26 @@ class Artifact:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Enablement:
+    """Tools that a result of a core tool lets the model have from its next turn on."""
+
+    names: tuple[str, ...]
+    expires_at_turn: int | None = None
+    """The turn of the run's loop, counted from 0, from which they are gone; None: it has them to
+    its end."""
+    skill: str = ""
+    """The skill that brings them; what else it brings the run has settled at its start."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "names": list(self.names),
+            "expires_at_turn": self.expires_at_turn,
+            "skill": self.skill,
+        }
+
+
 @per_call
 class ToolResult:
     """The result of a call."""
@@ -173,6 +193,8 @@ class ToolResult:
     artifacts: tuple[Artifact, ...] = ()
     edited: str = ""
     """The changes that a person made to the input before approving it; the executor says so."""
+    enables: Enablement | None = None
+    """What a core tool enables; nothing of it counts in the result of any other."""
 
     @property
     def value(self) -> Any:

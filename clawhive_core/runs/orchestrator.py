@@ -29,6 +29,7 @@ from clawhive_core.runs.callbacks import warnings_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import SkillTools
+from clawhive_core.runs.offering.renewal import NO_TOOLS, NoSource, ToolsOfRun, ToolSource
 from clawhive_core.runs.plans.elevation import Declared
 from clawhive_core.runs.record.journal import Journal, run_event
 from clawhive_core.runs.record.owner import Owner
@@ -146,6 +147,8 @@ class Orchestrator:
     """What keeps long conversations short; clearing old results where it is not set."""
     used_below: Callable[[str], Usage] = lambda _: Usage()
     """What the runs that a run started used."""
+    source: ToolSource = field(default_factory=NoSource)
+    """Where tools come from that a running model is offered later."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.
@@ -323,6 +326,7 @@ class Orchestrator:
             request.principal,
             settings,
             self.compaction or ClearOldResults(request.compact_at_tokens),
+            self._tools_of(request),
         )
         try:
             text = await loop.answer(prompt)
@@ -331,6 +335,13 @@ class Orchestrator:
         except ClawHiveError as error:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
         return RunResult("succeeded", text, None, loop.artifacts, loop.warnings)
+
+    def _tools_of(self, request: RunRequest) -> ToolsOfRun:
+        """Return where a run's later tools come from; one that is to make no call gets none."""
+        if not request.max_tool_rounds:
+            return NO_TOOLS
+        source = self.source
+        return ToolsOfRun(partial(source.renewed, request), partial(source.named, request))
 
     def _completing(self, request: RunRequest) -> Callable[[LlmRequest], Awaitable[LlmResponse]]:
         run = request.scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -37,8 +37,9 @@ from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.loop.conversation import messages_of, said_before
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
-from clawhive_core.runs.offering.enabling import SkillTools, active_before
+from clawhive_core.runs.offering.enabling import Brought, SkillTools, active_before
 from clawhive_core.runs.offering.offered import Offers
+from clawhive_core.runs.offering.renewal import Renewed
 from clawhive_core.runs.offering.shelf import Shelf
 from clawhive_core.runs.options import RunOptions, prompt_of, require_input
 from clawhive_core.runs.orchestrator import RunRequest
@@ -126,18 +127,39 @@ class RequestMaker(Caching):
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        root = str(self.config.root)
-        denies, variables = self._expanded("policy.deny", root), self._variables(root)
-        library = self.library.only(agent.skills)
-        shelf = Shelf(self.catalog.current, self.offers, library, allow, denies, variables)
         return {
             "model": chosen,
-            **shelf.offer(agent, options.skills, opened),
+            **self._shelf(agent, allow).offer(agent, options.skills, opened),
             "max_tokens": self.config.get("model.max_tokens"),
             "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
             "persona": agent.persona,
             "planner": options.planner or agent.planner or self.config.get("model.planner"),
         }
+
+    def _shelf(self, agent: Agent, allow: AllowList | None) -> Shelf:
+        root = str(self.config.root)
+        denies, variables = self._expanded("policy.deny", root), self._variables(root)
+        library = self.library.only(agent.skills)
+        return Shelf(self.catalog.current, self.offers, library, allow, denies, variables)
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return what a running agent is offered by now; None under the revision that it has."""
+        del step_id
+        now = self.catalog.current.revision
+        if now == revision:
+            return None
+        agent = Agent.read(self.config, request.principal)
+        skills = request.skills
+        offer = self._shelf(agent, request.scope.allow).offer(agent, skills.active, skills.opened)
+        if not offer:
+            return None
+        return Renewed(now, offer["tools"], offer["skills"], offer["polling"])
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return the tools of these names, as far as a running agent may have them."""
+        del step_id
+        agent = Agent.read(self.config, request.principal)
+        return self._shelf(agent, request.scope.allow).named(names)
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
         """Return the request of a task type by name.
@@ -403,3 +425,18 @@ class RequestMaker(Caching):
             "run": artifacts,
             "home": self.env.get("HOME") or str(Path.home()),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class TodaysTools:
+    """The catalog as the source of what running models are offered (`ToolSource`)."""
+
+    requests: Callable[[], RequestMaker]
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return what is offered from a turn on, None where the revision is still the current."""
+        return self.requests().renewed(request, revision, step_id)
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return the tools of these names, as far as the agent may have them."""
+        return self.requests().named(request, names, step_id)

@@ -16,6 +16,7 @@ from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
@@ -23,6 +24,8 @@ from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models, Provider
+from clawhive_core.runs.offering.enabling import Brought
+from clawhive_core.runs.offering.renewal import Renewed, ToolSource
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.record.journal import run_event
 from clawhive_core.runs.record.ownership import release
@@ -32,6 +35,7 @@ from clawhive_core.runs.replays.replay import (
     Diverged,
     Record,
     RecordedJournal,
+    RecordedOffers,
     recorded_answer,
     recorded_embedder,
     recorded_embeddings,
@@ -140,6 +144,26 @@ class ResumingModels(Models):
         return any(self._record.waiting.get((scope.step_id, kind)) for kind in ANSWERS)
 
 
+@dataclass(frozen=True, slots=True)
+class ResumingOffers:
+    """Offers what the record says up to its last turn, and what there is today after it."""
+
+    record: Record
+    live: ToolSource
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return what is offered from a turn on."""
+        if self.record.waiting.get((step_id, "model.start")):
+            return RecordedOffers(self.record).renewed(request, revision, step_id)
+        return self.live.renewed(request, revision, step_id)
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return what a result brings."""
+        if self.record.waiting.get((step_id, "tools.enabled")):
+            return RecordedOffers(self.record).named(request, names, step_id)
+        return self.live.named(request, names, step_id)
+
+
 class ResumingDoor:
     """Answers a resumed run's finished calls from the record, and makes the others."""
 
@@ -189,6 +213,7 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
         orchestrator.planners,
         orchestrator.compaction,
         orchestrator.used_below,
+        ResumingOffers(record, orchestrator.source),
     )
     try:
         await again.resume(request)

@@ -9,7 +9,7 @@ from typing import Any
 from clawhive_core.execution.core_tools.provider import PROVIDER_ID, CoreTool
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary, SkillPage
 from clawhive_core.model.principal import Principal
-from clawhive_core.model.tools import ToolMeta, ToolResult
+from clawhive_core.model.tools import Enablement, ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -75,7 +75,9 @@ def skill_open(
 
         work = partial(library.only(known(ctx.principal)).open, input["name"], input.get("path"))
         page = await to_thread.run_sync(work, abandon_on_cancel=True)
-        return ToolResult(ctx.tool_call_id, _as_text(page), structured=_as_json(page))
+        enables = Enablement((), skill=page.skill) if page.path is None else None
+        value = _as_json(page)
+        return ToolResult(ctx.tool_call_id, _as_text(page), structured=value, enables=enables)
 
     return CoreTool(SKILL_OPEN, run)
 

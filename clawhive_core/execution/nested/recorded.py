@@ -9,13 +9,14 @@ from typing import Any, cast
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.scope import CORE
 from clawhive_core.model.approvals import edits
 from clawhive_core.model.embeddings import Embeddings, unpacked
 from clawhive_core.model.events import Blob, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
+from clawhive_core.model.tools import Artifact, Enablement, ToolCall, ToolResult
 
 CALL_KINDS = frozenset(
     {"approval.requested", "invocation.start", "invocation.refused", "invocation.end"}
@@ -84,7 +85,18 @@ class RecordedCall:
             output["structured"],
             artifacts,
             self._edited(log),
+            self._enables(body, output),
         )
+
+    def _enables(self, body: Mapping[str, Any], output: Mapping[str, Any]) -> Enablement | None:
+        """Return what the call enabled; older logs say it of the skill that was opened only."""
+        if (found := body.get("enables")) is not None:
+            return Enablement(tuple(found["names"]), found["expires_at_turn"], found["skill"])
+        if self.asked.event.provider_id != CORE or not isinstance(output["structured"], dict):
+            return None
+        page = cast("dict[str, Any]", output["structured"])
+        is_text = not output["is_error"] and "files" in page and page.get("path") is None
+        return Enablement((), skill=str(page["name"])) if is_text else None
 
     def _edited(self, log: EventLog) -> str:
         """Return what a person changed of the call before it was made."""

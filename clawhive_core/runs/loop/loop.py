@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
-from clawhive_core.events.kinds import TOOLS_ENABLED
+from clawhive_core.events.kinds import TOOLS_CHANGED, TOOLS_ENABLED
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
 from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.events import Blob
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
@@ -32,6 +33,7 @@ from clawhive_core.runs.loop.usable import (
 )
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import Offering, SkillTools
+from clawhive_core.runs.offering.renewal import NO_TOOLS, ToolsOfRun
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
 
 MAX_TOOL_ROUNDS = 25
@@ -85,10 +87,14 @@ class Loop:
     principal: Principal
     settings: LoopSettings
     compaction: Compaction | None = None
+    source: ToolsOfRun = NO_TOOLS
+    """Where tools come from that the model is offered later."""
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     warnings: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
     """What a reader of the answer should know of it, each with `code` and `message`."""
     _offering: Offering = field(init=False)
+    _revision: str = field(init=False)
+    _polling: set[str] = field(init=False)
     _system: str = field(init=False)
     _cache_hints: Mapping[str, Any] = field(init=False)
     _open_turn: int | None = None
@@ -98,6 +104,8 @@ class Loop:
 
     def __post_init__(self) -> None:
         self._offering = Offering.of(self.settings.tools, self.settings.skills)
+        self._revision = self.settings.catalog_revision
+        self._polling = set(self.settings.polling)
         self._system = self.settings.whole_system
         self._cache_hints = {"key": self.run.conversation_id}
 
@@ -123,9 +131,10 @@ class Loop:
 
     async def _rounds(self, prompt: str) -> str:
         messages = [*self.settings.before, LlmMessage.text("user", prompt)]
-        repetition = Repetition(self.settings.polling)
+        repetition = Repetition(self._polling)
         for turn in range(self.settings.max_tool_rounds + 1):
             self._open_turn = turn
+            self._renew(turn)
             response = await self._turn(messages, turn)
             if (problem := unusable(response)) is not None:
                 response = await self._asked_again(messages, turn, response, problem)
@@ -206,18 +215,39 @@ class Loop:
             self.artifacts.extend(result.artifacts)
         return result
 
-    def _opened(self, call: ToolCall, result: ToolResult, turn: int, index: int) -> ToolResult:
-        """Take a result; one that opened a skill tells what is offered with it from now on."""
-        opened = self._offering.opens(call, result)
-        if opened is None:
+    def _renew(self, turn: int) -> None:
+        """Offer what the catalog has by now, without what was enabled up to here only."""
+        self._offering.expire(turn)
+        found = self.source.renewed(self._revision, self._step(turn))
+        if found is None:
+            return
+        self._revision = found.revision
+        self._polling.clear()
+        self._polling.update(found.polling)
+        if self._offering.renew(found.tools, found.skills):
+            self._note(TOOLS_CHANGED, found.to_dict(), self._step(turn))
+
+    def _enabled(self, result: ToolResult, turn: int, index: int) -> ToolResult:
+        """Take a result; one that brings tools tells what is offered with it from now on."""
+        enables, step_id = result.enables, f"{self._step(turn)}.{index}"
+        if enables is None:
             return result
-        name, brought = opened
-        self._offering.take(brought)
-        body = {"skill": name, **brought.to_dict(), "tools": [each.name for each in brought.tools]}
-        step_id = f"{self._step(turn)}.{index}"
-        columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
-        self.journal.post(run_event(self.run, self.principal, TOOLS_ENABLED, body, **columns))
+        brought = self._offering.brought(enables, lambda names: self.source.named(names, step_id))
+        if brought is None:
+            return result
+        self._offering.take(brought, enables)
+        value, names = brought.to_dict(), [each.name for each in brought.tools]
+        body = {"skill": enables.skill, **value, "tools": names}
+        if enables.names:
+            body["defs"] = Blob(value["tools"])
+        if enables.expires_at_turn is not None:
+            body["expires_at_turn"] = enables.expires_at_turn
+        self._note(TOOLS_ENABLED, body, step_id)
         return replace(result, output=f"{result.output}\n{brought.note}")
+
+    def _note(self, kind: str, body: Mapping[str, Any], step_id: str) -> None:
+        columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
+        self.journal.post(run_event(self.run, self.principal, kind, body, **columns))
 
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
@@ -230,7 +260,7 @@ class Loop:
         results: list[ToolResult] = []
         for index, (call, outcome) in enumerate(zip(calls, outcomes, strict=True)):
             result = self._taken(as_result(call.id, outcome))
-            results.append(self._opened(call, result, turn, index))
+            results.append(self._enabled(result, turn, index))
         return results
 
     async def _outcomes(self, calls: tuple[ToolCall, ...], turn: int) -> list[Outcome]:
@@ -256,9 +286,9 @@ class Loop:
     async def _outcome(self, call: ToolCall, turn: int, index: int) -> Outcome:
         step = self._step(turn)
         self._tell(step, turn, call.name)
-        scope = self._scope(f"{step}.{index}", index)
-        revision = self.settings.catalog_revision
-        offered = ToolCall(call.id, call.name, call.input, revision, call.malformed, call.native)
+        scope = replace(self._scope(f"{step}.{index}", index), turn=turn)
+        given = (call.input, self._revision, call.malformed, call.native)
+        offered = ToolCall(call.id, call.name, *given)
         outcome = await self.door.invoke(offered, scope)
         end_step(self.journal, self.run, self.principal, scope.step)
         return outcome

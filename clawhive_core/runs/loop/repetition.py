@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from clawhive_core.errors import RunError
@@ -20,7 +21,7 @@ class Repetition:
     Tools of `polling` may well be asked the same again; of them the answers must be equal too.
     """
 
-    polling: frozenset[str]
+    polling: AbstractSet[str]
     _call: ToolCall | None = None
     _calls: int = 0
     _answer: Any = None

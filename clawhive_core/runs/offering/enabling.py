@@ -7,17 +7,16 @@ is repeated or goes on offers the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.events.log import EventLog
-from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.tools import ToolCall, ToolDef, ToolResult
+from clawhive_core.model.tools import Enablement, ToolDef
 from clawhive_core.runs.record.lineage import start_of
 
 
@@ -101,42 +100,84 @@ class SkillTools:
 
 @dataclass(slots=True)
 class Offering:
-    """What a loop's model is offered; it grows as skills become active."""
+    """What a loop's model is offered; it grows and shrinks from turn to turn."""
 
     tools: tuple[ToolDef, ...]
     skills: SkillTools
     enabled: Enabled | None
     """What it may call, None where that is everything that its agent sees."""
+    _further: dict[str, ToolDef] = field(default_factory=dict[str, ToolDef])
+    """What results of core tools brought."""
+    _opened: list[str] = field(default_factory=list[str])
+    _until: dict[str, int] = field(default_factory=dict[str, int])
+    """The turn from which a tool is gone."""
 
     @classmethod
     def of(cls, tools: tuple[ToolDef, ...], skills: SkillTools) -> Offering:
         """Return what a loop begins with."""
-        if not skills.bounded:
-            return cls(tools, skills, None)
-        enabled = Enabled({tool.name for tool in tools})
-        for name, brought in sorted(skills.brings.items()):
-            for tool in brought.tools:
-                enabled.skills.setdefault(tool.name, []).append(name)
-        return cls(tools, skills, enabled)
+        return cls(tools, skills, _callable(tools, skills))
 
-    def opens(self, call: ToolCall, result: ToolResult) -> tuple[str, Brought] | None:
-        """Return the skill whose text a call opened and what it brings; None for nothing."""
-        if (
-            call.name != SKILL_OPEN.name
-            or result.is_error
-            or not isinstance(result.structured, dict)
-        ):
-            return None
-        page = cast("dict[str, Any]", result.structured)
-        brought = self.skills.brings.get(str(page.get("name")))
-        return None if brought is None or page.get("path") else (str(page["name"]), brought)
+    def brought(
+        self, enables: Enablement, named: Callable[[Sequence[str]], Brought]
+    ) -> Brought | None:
+        """Return what a result brings, None where it is nothing."""
+        found = self.skills.brings.get(enables.skill, Brought())
+        if enables.names:
+            more = named(enables.names)
+            known = {tool.name for tool in found.tools}
+            tools = tuple(tool for tool in more.tools if tool.name not in known)
+            found = Brought((*found.tools, *tools), (*found.left_out, *more.left_out))
+        return None if found == Brought() else found
 
-    def take(self, brought: Brought) -> None:
-        """Offer what a skill brings from the next turn on."""
-        known = {tool.name for tool in self.tools}
-        self.tools += tuple(tool for tool in brought.tools if tool.name not in known)
+    def take(self, brought: Brought, enables: Enablement) -> None:
+        """Offer what a result brings from the next turn on."""
+        if enables.skill:
+            self._opened.append(enables.skill)
+        for tool in brought.tools:
+            self._further[tool.name] = tool
+            if enables.expires_at_turn is not None:
+                self._until[tool.name] = enables.expires_at_turn
+            else:
+                self._until.pop(tool.name, None)
+        self._add(brought.tools)
+
+    def expire(self, turn: int) -> None:
+        """Take away what may be had up to a turn."""
+        gone = {name for name, until in self._until.items() if until <= turn}
+        if not gone:
+            return
+        for name in gone:
+            del self._until[name], self._further[name]
+        self.tools = tuple(tool for tool in self.tools if tool.name not in gone)
         if self.enabled is not None:
-            self.enabled.names.update(tool.name for tool in brought.tools)
+            self.enabled.names -= gone
+
+    def renew(self, tools: tuple[ToolDef, ...], skills: SkillTools) -> bool:
+        """Offer what another revision of the catalog has; whether that is anything else."""
+        before, enabled = self.tools, self.enabled
+        self.tools, self.skills, self.enabled = tools, skills, _callable(tools, skills)
+        for name in self._opened:
+            brought = skills.brings.get(name, Brought())
+            self._further.update({tool.name: tool for tool in brought.tools})
+        self._add(tuple(self._further.values()))
+        return (before, enabled) != (self.tools, self.enabled)
+
+    def _add(self, tools: Sequence[ToolDef]) -> None:
+        known = {tool.name for tool in self.tools}
+        self.tools += tuple(tool for tool in tools if tool.name not in known)
+        if self.enabled is not None:
+            self.enabled.names.update(tool.name for tool in tools)
+
+
+def _callable(tools: Sequence[ToolDef], skills: SkillTools) -> Enabled | None:
+    """Return what a model may call that is offered these tools."""
+    if not skills.bounded:
+        return None
+    enabled = Enabled({tool.name for tool in tools})
+    for name, brought in sorted(skills.brings.items()):
+        for tool in brought.tools:
+            enabled.skills.setdefault(tool.name, []).append(name)
+    return enabled
 
 
 def active_before(log: EventLog, run_id: str | None) -> tuple[str, ...]:
@@ -147,6 +188,6 @@ def active_before(log: EventLog, run_id: str | None) -> tuple[str, ...]:
     opened = [
         str(stored.event.body["skill"])
         for stored in log.events(run_id=run_id)
-        if stored.event.kind == TOOLS_ENABLED
+        if stored.event.kind == TOOLS_ENABLED and stored.event.body["skill"]
     ]
     return tuple(dict.fromkeys((*recorded.opened, *recorded.active, *opened)))

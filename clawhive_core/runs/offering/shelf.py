@@ -67,6 +67,10 @@ class Shelf:
             "instructions": skill_prompt(self.library, skills, tools) if tools else "",
         }
 
+    def named(self, names: Sequence[str]) -> Brought:
+        """Return the tools of these names, and why the others are left out."""
+        return self._brought(dict.fromkeys(names), frozenset())
+
     def _brings(self, offered: frozenset[str], tools_of: ToolsOf) -> dict[str, Brought]:
         found = (
             (skill.id, self._brought(tools_of(skill), offered))

@@ -17,6 +17,7 @@ from clawhive_core.runs.replays.replay import (
     RecordedDoor,
     RecordedJournal,
     RecordedModels,
+    RecordedOffers,
     ReplayReport,
 )
 from clawhive_core.runs.replays.replay_live import RecordedTools, tools_of
@@ -46,6 +47,7 @@ async def repeat(
         planners,
         compaction,
         partial(used_below, record.log),
+        RecordedOffers(record),
     )
     try:
         await again.run(request)

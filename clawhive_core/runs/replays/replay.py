@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
 from clawhive_core.events.log import EventLog
@@ -31,8 +31,13 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.callbacks import SIGNAL_FAILED
+from clawhive_core.runs.offering.enabling import Brought
+from clawhive_core.runs.offering.renewal import Renewed, enabled_in
 from clawhive_core.runs.record.journal import ENDED
 from clawhive_core.runs.replays.unsent import UnsentModels
+
+if TYPE_CHECKING:
+    from clawhive_core.runs.orchestrator import RunRequest
 
 COMPARED = frozenset(
     {
@@ -43,6 +48,7 @@ COMPARED = frozenset(
         "embedding.start",
         "embedding.end",
         "tools.enabled",
+        "tools.changed",
         "run.end",
     }
 )
@@ -237,6 +243,25 @@ class RecordedJournal:
         own = [each for each in body.get("warnings", ()) if each["code"] != SIGNAL_FAILED]
         rest = {key: _comparable(value) for key, value in body.items() if key != "warnings"}
         return [event.status, {**rest, "warnings": own} if own else rest]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOffers:
+    """The record as the source of what a model is offered later (`ToolSource`)."""
+
+    record: Record
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return what was offered from a turn on, None where nothing changed."""
+        del request, revision
+        queue = self.record.waiting.get((step_id, "tools.changed"))
+        return Renewed.from_event(self.record.log, queue[0].event) if queue else None
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return what a result brought."""
+        del request, names
+        queue = self.record.waiting.get((step_id, "tools.enabled"))
+        return enabled_in(self.record.log, queue[0].event) if queue else Brought()
 
 
 class RecordedDoor:
