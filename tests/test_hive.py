@@ -305,3 +305,24 @@ async def test_a_run_that_cannot_be_recorded_at_all_says_so_and_nothing_else():
         path.touch()
         with pytest.raises(LogWriteFailed, match="replaced"):
             await hive.run("Hello", model="scripted:x")
+
+
+async def test_approvals_can_be_awaited_each_once_until_the_hive_is_closed(tmp_path, env):
+    (tmp_path / "a.md").write_text("one two")
+    given = {"path": "a.md", "find": "one", "replace": "1"}
+    seen = []
+
+    async def answer():
+        async for approval in hive.approvals.waiting():
+            seen.append(approval.tool)
+            hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+            answered.set()
+
+    answered = anyio.Event()
+    async with anyio.create_task_group() as group, Hive.open(tmp_path, env=env) as hive:
+        group.start_soon(answer)
+        run = await hive.run(task="edit_docs", input=given)
+        await answered.wait()
+        assert (await hive.resume(run["run_id"]))["status"] == "succeeded"
+    assert len(seen) == 1
+    assert (tmp_path / "a.md").read_text() == "1 two"

@@ -31,7 +31,7 @@ from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
-from clawhive_core.hive.project_log import approval_book, follow
+from clawhive_core.hive.project_log import Awaited, approval_book, follow
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
@@ -94,7 +94,9 @@ class Hive:
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.subscriptions = contributed.subscriptions(log)
         """Who may use what skills do not give for free."""
-        self.approvals = approval_book(log, config, env)
+        book = approval_book(log, config, env)
+        self.approvals = Awaited(book.log, book.user_dir, book.variables, self._is_closing)
+        """The calls that wait for a person, and their answers."""
         if persistent.pending:
             self.approvals.finish()
         embedders = Embedders(contributed.embedders, config.get("model.embedding"))
@@ -338,7 +340,7 @@ class Hive:
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a number, then those to come until the hive is closed."""
-        async for stored in follow(self.log, since, self._running.closing.is_set):
+        async for stored in follow(self.log, since, self._is_closing):
             yield stored
 
     @asynccontextmanager
@@ -385,6 +387,9 @@ class Hive:
             await self._sinks.close()
             self._running.sign()
         self.log.close()
+
+    def _is_closing(self) -> bool:
+        return self._running.closing.is_set()
 
     def _wiring(self) -> Wiring:
         return Wiring(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rebuild import Difference, compare, rebuild
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution import store
+from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approval_rows, ledger, quotas, subscriptions
 from clawhive_core.policy.approvals import ApprovalBook
@@ -101,6 +103,36 @@ def approval_book(log: EventLog, config: Config, env: Mapping[str, str]) -> Appr
     return ApprovalBook(log, config.user_dir, {"workspace": str(config.root), "home": home})
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited(ApprovalBook):
+    """The approvals of an open project, which a program may wait for."""
+
+    is_over: Callable[[], bool] = lambda: False
+    """Whether none is to come, because the log is being closed."""
+
+    async def waiting(self) -> AsyncGenerator[Approval]:
+        """Yield what waits for a person, oldest first, then what comes, until the hive is closed.
+
+        Each comes once. Those of other processes come a little later.
+
+        Example:
+            ::
+
+                async for approval in hive.approvals.waiting():
+                    hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+        """
+        told = set[str]()
+        async with heard(self.log) as wait:
+            while not self.is_over():
+                found = {each.approval_id: each for each in self.pending()}
+                told &= found.keys()
+                for approval_id in [each for each in found if each not in told]:
+                    told.add(approval_id)
+                    if self.find(approval_id).state == "pending":  # an answer may have come
+                        yield found[approval_id]
+                await wait()
+
+
 def checkpoints_of(log: EventLog, user_dir: Path) -> Checkpoints:
     """Return where the tips of a project's log are signed, outside of it."""
     from clawhive_core.audit.checkpoints import Checkpoints
@@ -147,18 +179,8 @@ async def follow(
         since: The sequence number.
         is_over: Whether none is to come, because the log is being closed.
     """
-    from asyncio import get_running_loop
-
-    loop = get_running_loop()
-    ready = anyio.Event()
-
-    def wake() -> None:
-        ready.set()
-
-    stop = log.listen(lambda _: _tell(loop, wake))
-    try:
+    async with heard(log) as wait:
         while True:
-            ready = anyio.Event()
             try:
                 for stored in log.events(since=since):
                     since = stored.seq
@@ -168,8 +190,28 @@ async def follow(
                     raise
             if is_over():
                 return
-            with anyio.move_on_after(FOLLOW_SECONDS):
-                await ready.wait()
+            await wait()
+
+
+@asynccontextmanager
+async def heard(log: EventLog) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Give what waits for events: this process's at once, those of others after a moment."""
+    from asyncio import get_running_loop
+
+    loop, ready = get_running_loop(), anyio.Event()
+
+    def wake() -> None:
+        ready.set()
+
+    async def wait() -> None:
+        nonlocal ready
+        with anyio.move_on_after(FOLLOW_SECONDS):
+            await ready.wait()
+        ready = anyio.Event()
+
+    stop = log.listen(lambda _: _tell(loop, wake))
+    try:
+        yield wait
     finally:
         stop()
 
