@@ -77,12 +77,6 @@ CYCLES = [
         "runs.plans.planning",
         "runs.sub_agents.delegation",
     ),
-    (
-        "skills.contracts.deprecation",
-        "skills.contracts.risk_policy",
-        "skills.contracts.skill",
-    ),
-    ("skills.finding.reading", "skills.finding.shipped"),
     ("testing.adapter", "testing.wire_check"),
 ]
 """Modules that import each other, in functions or for type checkers: each must go."""

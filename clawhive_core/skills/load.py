@@ -20,12 +20,12 @@ from clawhive_core.errors import StorageError
 from clawhive_core.model.texts import printable
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.checks.holding import Held
-from clawhive_core.skills.checks.kept_checks import KeptChecks
 from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.checks.resolve import KeptChecks
 from clawhive_core.skills.contracts.deprecation import dated
-from clawhive_core.skills.contracts.phase import Phase
-from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.contracts.skill import Phase, Skill
 from clawhive_core.skills.documents.place import Place
+from clawhive_core.skills.finding.decisions import SkillTrust, Switches, is_trusted
 from clawhive_core.skills.finding.gate import missing
 from clawhive_core.skills.finding.reading import (
     Reader,
@@ -39,8 +39,6 @@ from clawhive_core.skills.finding.search import empty_finding, search_path, skil
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.shipped import changed_file
 from clawhive_core.skills.finding.skill_set import Entry, SkillSet
-from clawhive_core.skills.finding.switch import Switches
-from clawhive_core.skills.finding.trust import SkillTrust, is_trusted
 from clawhive_core.skills.locking.locker import GIVEN
 from clawhive_core.skills.locking.project_lock import ProjectLock
 

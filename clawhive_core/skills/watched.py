@@ -10,8 +10,8 @@ from clawhive_core.config.config import Config
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
-from clawhive_core.skills.checks.kept_checks import KeptChecks
 from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.checks.resolve import KeptChecks
 from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
 from clawhive_core.skills.finding.search import search_path
 from clawhive_core.skills.finding.shipped import SOURCE

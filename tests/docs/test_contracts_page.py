@@ -107,7 +107,7 @@ def holders(schema, whole, prefix=""):
 
 
 def test_the_defaults_of_a_tool_are_those_of_the_page():
-    from clawhive_core.skills.contracts.risk_policy import UNCAPPED
+    from clawhive_core.skills.contracts.skill import UNCAPPED
     from clawhive_core.skills.contracts.skill import ToolFacts
 
     facts = ToolFacts()

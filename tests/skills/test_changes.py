@@ -18,10 +18,10 @@ from clawhive_core.skills.changes.change import BUMPS, Notices, is_enough, is_mo
 from clawhive_core.skills.changes.comparison import allows
 from clawhive_core.skills.changes.tools import without_texts
 from clawhive_core.skills.contracts.contract import api_version
-from clawhive_core.skills.contracts.deprecation import Deprecation
 from clawhive_core.skills.contracts.skill import (
     SECONDS,
     Access,
+    Deprecation,
     ExportedTool,
     Exports,
     Import,

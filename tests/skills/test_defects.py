@@ -195,7 +195,7 @@ def test_descriptions_of_the_same_words_are_told_of_once_for_each_that_comes_lat
     ],
 )
 def test_a_pattern_is_held_against_the_standards_language(pattern, severity):
-    from clawhive_core.skills.contracts.regular import check_patterns
+    from clawhive_core.skills.contracts.schema import check_patterns
 
     schema = {
         "properties": {"a": {"items": [{"pattern": pattern}]}},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clawhive_core.errors import UnknownId
 from clawhive_core.skills.checks.cycles import knots
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.contracts.deprecation import Deprecation
+from clawhive_core.skills.contracts.skill import Deprecation
 from clawhive_core.skills.documents.place import Named, Place
 from clawhive_core.skills.graphs.drawing import as_dot, as_mermaid, as_text
 from clawhive_core.skills.graphs.graph import Edge, Need, Node, SkillGraph
@@ -328,7 +328,7 @@ def test_each_mistake_of_an_invalid_skill_is_a_reason_and_a_cycle_ends(place):
 
 
 def test_a_skill_that_is_off_says_how_to_switch_it_on(sky):
-    from clawhive_core.skills.finding.switch import Switches
+    from clawhive_core.skills.finding.decisions import Switches
 
     Switches(sky.config()).disable("planet", sky.env)
     told = ask(sky, "jung").reasons

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from clawhive_core.model.version import VERSION
-from clawhive_core.skills.finding.reading import read_skill
-from clawhive_core.skills.finding.shipped import shipped_skills
-from clawhive_core.skills.finding.trust import SkillTrust, content_digest
+from clawhive_core.skills.finding.decisions import SkillTrust, content_digest
+from clawhive_core.skills.finding.reading import read_skill, shipped_skills
 from tests.harness import exports
 
 EXPORTS = exports("calculate")

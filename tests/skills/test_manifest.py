@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
 from clawhive_core.skills.documents import document
-from clawhive_core.skills.finding.reading import read_skill
-from clawhive_core.skills.finding.shipped import shipped_folder, shipped_skills
+from clawhive_core.skills.finding.reading import read_skill, shipped_skills
+from clawhive_core.skills.finding.shipped import shipped_folder
 
 
 @pytest.fixture

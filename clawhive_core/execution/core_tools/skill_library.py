@@ -121,7 +121,7 @@ class SkillLibrary:
     def _vouched(self, skill: Skill) -> None:
         if self._is_users(skill):
             return
-        from clawhive_core.skills.finding.trust import SkillTrust, is_trusted
+        from clawhive_core.skills.finding.decisions import SkillTrust, is_trusted
 
         try:
             digests = SkillTrust(self.user_dir).digests()

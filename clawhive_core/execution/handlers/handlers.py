@@ -167,7 +167,7 @@ def _beyond(skill: Skill, meta: ToolMeta) -> str | None:
 
 def reach_of(skill: Skill) -> Reach:
     """Return what a skill's handlers may call: own tools and task types, imports, requirements."""
-    from clawhive_core.skills.contracts.run_types import startable
+    from clawhive_core.skills.contracts.limits import startable
 
     own = {f"{skill.id}.{name}": f"skill_{skill.id}" for name in skill.exports.names()}
     imported = {

@@ -21,7 +21,7 @@ from clawhive_core.skills.changes.change import (
     without_notice,
 )
 from clawhive_core.skills.changes.tools import changed_tools, same
-from clawhive_core.skills.contracts.permissions import uncovered
+from clawhive_core.skills.contracts.limits import uncovered
 from clawhive_core.skills.contracts.skill import Rate, Skill
 from clawhive_core.skills.documents.place import Place
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, cast
 from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.changes.change import Accepts, Change, Impact, Witness, exports_of
 from clawhive_core.skills.compatibility import Compatibility, compare_inputs, compare_outputs
-from clawhive_core.skills.contracts.risk_policy import LEVELS, RISKS
-from clawhive_core.skills.contracts.skill import ExportedTool, Skill
+from clawhive_core.skills.contracts.skill import LEVELS, RISKS, ExportedTool, Skill
 
 Part = Literal["input", "output"]
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import date
 
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
-from clawhive_core.skills.checks.kept_checks import KeptChecks
-from clawhive_core.skills.checks.old_ways import with_external
 from clawhive_core.skills.checks.required import (
     NOTHING_LOCKED,
     KnownTools,
@@ -19,10 +17,15 @@ from clawhive_core.skills.checks.required import (
     tools_elsewhere,
     without_consequences,
 )
-from clawhive_core.skills.checks.resolve import check_contracts, importers
-from clawhive_core.skills.contracts.phase import Phase, in_phase
-from clawhive_core.skills.contracts.skill import Skill, State
+from clawhive_core.skills.checks.resolve import (
+    KeptChecks,
+    check_contracts,
+    importers,
+    with_external,
+)
+from clawhive_core.skills.contracts.skill import Phase, Skill, State
 from clawhive_core.skills.documents.document import with_severity
+from clawhive_core.skills.finding.reading import in_phase
 from clawhive_core.skills.finding.shipped import SOURCE
 from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 

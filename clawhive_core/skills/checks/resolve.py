@@ -1,20 +1,224 @@
-"""The check of imports against exports, over a whole set of skills."""
+"""Contracts held against each other: imports, versions, cycles, and the old forms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.skills.checks.kept_checks import KeptChecks
-from clawhive_core.skills.checks.old_ways import asked_data
+from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.model.late import dataclass
+from clawhive_core.skills.checks.cycles import shortest_cycles
 from clawhive_core.skills.checks.required import meant
 from clawhive_core.skills.contracts.contract import api_version
 from clawhive_core.skills.contracts.deprecation import check_replacements, check_windows
-from clawhive_core.skills.contracts.run_types import unknown_run_types
+from clawhive_core.skills.contracts.limits import unknown_run_types
 from clawhive_core.skills.contracts.skill import NO_EXPORTS, Import, Skill
+from clawhive_core.skills.documents.place import Named
+
+Check = Callable[[Skill, Mapping[str, Skill], AbstractSet[str], date], list[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What one check found, and all that it looked at to find it."""
+
+    findings: list[Finding]
+    looked: frozenset[str]
+    """The skill's own id and those that it asked for, of skills that there are and are not."""
+    all_ids: bool
+    """Whether it went through the ids of the whole set."""
+
+
+class KeptChecks:
+    """Checks skills, and those again of which something has changed that their check looked at.
+
+    A check gets a mapping and a set that note what it asks of them, so no list of what depends on
+    what has to be kept right beside the checks.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._known: Mapping[str, Skill] = {}
+        self._broken: AbstractSet[str] = frozenset()
+        self._today = date.min
+        self._changed: AbstractSet[str] = frozenset()
+        self._cycles: list[tuple[str, ...]] | None = None
+
+    def begin(self, known: Mapping[str, Skill], broken: AbstractSet[str], today: date) -> None:
+        """Begin with a set, and forget what only held for another one.
+
+        Args:
+            known: The set.
+            broken: Skills of it whose files cannot be read whole.
+            today: The day that the checks get.
+        """
+        before = self._known
+        changed = {name for name, skill in known.items() if before.get(name) is not skill}
+        others = known.keys() != before.keys()
+        if today != self._today:
+            self._kept.clear()
+        elif others:
+            self._kept = {name: each for name, each in self._kept.items() if not each.all_ids}
+        if others or any(_edges(before[name]) != _edges(known[name]) for name in changed):
+            self._cycles = None
+        self._changed = changed | (before.keys() - known.keys()) | (broken ^ self._broken)
+        self._known, self._broken, self._today = known, broken, today
+
+    def cycles(self) -> list[tuple[str, ...]]:
+        """Return the cycles of imports, as they were where no import is another."""
+        if self._cycles is None:
+            known = self._known
+            graph = {
+                skill.id: [each.skill for each in skill.imports if each.skill in known]
+                for skill in known.values()
+                if skill.imports
+            }
+            self._cycles = shortest_cycles(graph)
+        return self._cycles
+
+    def found(self, skill: Skill, check: Check) -> list[Finding]:
+        """Return what a check finds, or found when nothing it looked at was different.
+
+        Args:
+            skill: A skill of the set.
+            check: What finds, of one skill always the same.
+        """
+        kept = self._kept.get(skill.id)
+        if kept is not None and self._changed.isdisjoint(kept.looked):
+            return kept.findings
+        looked, asked = _Looked(self._known), _Asked(self._broken)
+        findings = check(skill, looked, asked, self._today)
+        seen = frozenset({skill.id, *looked.seen, *asked.seen})
+        self._kept[skill.id] = _Kept(findings, seen, looked.all_ids)
+        return findings
+
+
+def _edges(skill: Skill) -> list[str]:
+    return [each.skill for each in skill.imports]
+
+
+class _Looked(Mapping[str, Skill]):
+    """A set of skills that notes which were looked for."""
+
+    def __init__(self, skills: Mapping[str, Skill]) -> None:
+        self._skills = skills
+        self.seen: set[str] = set()
+        self.all_ids = False
+
+    def __getitem__(self, name: str) -> Skill:
+        self.seen.add(name)
+        return self._skills[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self.all_ids = True
+        return iter(self._skills)
+
+    def __len__(self) -> int:
+        self.all_ids = True
+        return len(self._skills)
+
+
+class _Asked(AbstractSet[str]):
+    """A set of ids that notes which were asked for."""
+
+    def __init__(self, ids: AbstractSet[str]) -> None:
+        self._ids = ids
+        self.seen: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.seen.add(str(name))
+        return name in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+Found = tuple[list[Import], list[Finding]]
+
+
+def with_external(skills: Sequence[Skill]) -> tuple[list[Skill], dict[str, list[Finding]]]:
+    """Return the skills of a set with their `external_tools` as imports, and what to say of them.
+
+    A bare name is a tool of the only skill that exports it.
+
+    Args:
+        skills: The set; each id stands once.
+    """
+    if not any(skill.external_tools for skill in skills):
+        return list(skills), {}
+    owners: dict[str, list[Skill]] = {}
+    for skill in skills:
+        for name in skill.exports.names():
+            owners.setdefault(name, []).append(skill)
+    changed, findings = list[Skill](), dict[str, list[Finding]]()
+    for skill in skills:
+        if skill.external_tools:
+            imports, found = _imports(skill, owners)
+            changed.append(replace(skill, imports=(*skill.imports, *imports), external_tools=()))
+            findings[skill.id] = found
+        else:
+            changed.append(skill)
+    return changed, findings
+
+
+def _imports(skill: Skill, owners: Mapping[str, Sequence[Skill]]) -> Found:
+    imports, findings = list[Import](), list[Finding]()
+    for each in skill.external_tools:
+        owner, _, tool = each.name.rpartition(".")
+        others = [one for one in owners.get(tool, ()) if one.id != skill.id]
+        there = sorted(others, key=lambda one: one.id)
+        if not owner and len(there) == 1:
+            owner = there[0].id
+        if not owner:
+            findings.append(_nobodys(each, there, owners))
+            continue
+        imports.append(Import(owner, each.place, (Named(tool, each.place),)))
+        message = f"`external_tools` is the old form of `imports`: `{each.name}`"
+        fix = f"write under `imports`: {{from: {owner}, tools: [{tool}]}}"
+        findings.append(each.place.finding("CH0303", "warning", message, fix))
+    return imports, findings
+
+
+def _nobodys(each: Named, there: Sequence[Skill], owners: Mapping[str, object]) -> Finding:
+    """Return the error for a bare name that no skill exports, or several do."""
+    if not there:
+        close = nearest(each.name, [name for name in owners if name != each.name])
+        fix = f"did you mean `{close}`?" if close else "install the skill that exports it"
+        message = f"no other skill exports `{each.name}`"
+        return each.place.finding("CH0602", "error", message, fix, (each.name,))
+    places = [
+        f"{skill.id} ({tool.place})"
+        for skill in there
+        for tool in skill.exports.tools
+        if tool.name == each.name
+    ]
+    message = f"several skills export `{each.name}`: {', '.join(places)}"
+    fix = f"write under `imports`: {{from: {there[0].id}, tools: [{each.name}]}}, or another one"
+    return each.place.finding("CH0617", "error", message, fix)
+
+
+def asked_data(skill: Skill, known: Mapping[str, Skill]) -> Iterator[Finding]:
+    """Yield a warning for each skill whose data is asked for, with the tools that answer it."""
+    for each in skill.skill_data:
+        message = f"`requires_skill_data` ties `{skill.id}` to how `{each.name}` keeps its data"
+        provider = known.get(each.name)
+        if provider is None:
+            close = nearest(each.name, known)
+            fix = f"did you mean `{close}`?" if close else "install it, or remove the key"
+        elif provider.exports.tools:
+            tools = ", ".join(provider.exports.names())
+            fix = f"import what answers it: {{from: {each.name}, tools: [{tools}]}}"
+        else:
+            fix = f"let `{each.name}` export a tool that answers it, and import that"
+        yield each.place.finding("CH0313", "warning", message, fix)
+
 
 Skills = Mapping[str, Skill]
 

@@ -1,19 +1,239 @@
-"""Reading a contract: exports, imports and what a skill requires."""
+"""Reading exports, imports and requirements of a contract."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast, get_args
 
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.nearest import did_you_mean, nearest
 from clawhive_core.model.patterns import pattern
+from clawhive_core.model.sinks import Place as SinkPlace
+from clawhive_core.model.sinks import place_of
+from clawhive_core.model.tools import Level, Risk
 from clawhive_core.skills.contracts.schema import schema_problem
-from clawhive_core.skills.contracts.skill import ExportedTool, Exports, Import, Requires
-from clawhive_core.skills.contracts.tool_facts import KEYS as FACT_KEYS
-from clawhive_core.skills.contracts.tool_facts import read_tool_facts
+from clawhive_core.skills.contracts.skill import (
+    ALL_TOOLS,
+    SECONDS,
+    Access,
+    ExportedTool,
+    Exports,
+    Import,
+    Rate,
+    Requires,
+    ToolFacts,
+)
 from clawhive_core.skills.documents.fields import Fields, text
-from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Named, Place
+from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Named, Place, dotted
+
+FACT_KEYS = (
+    *("capability_level", "risk", "effects", "sinks", "records"),
+    *("requires_confirm", "side_effects", "idempotent", "timeout_ms"),
+)
+"""The keys of an exported tool that are read here."""
+
+_LONGEST_MS = 3_600_000
+
+
+def read_tool_facts(fields: Fields) -> ToolFacts:
+    """Return the facts of one exported tool.
+
+    Raises:
+        InvalidSkill: A value is not what it must be.
+    """
+    return ToolFacts(
+        level=fields.one_of("capability_level", get_args(Level)),
+        risk=fields.one_of("risk", get_args(Risk)),
+        effects=dict(_effects(fields.below("effects"), _arguments(fields))),
+        sinks=tuple(_sinks(fields, _arguments(fields))),
+        records=tuple(_records(fields)),
+        requires_confirm=fields.flag("requires_confirm"),
+        side_effects=fields.flag("side_effects"),
+        idempotent=fields.flag("idempotent"),
+        timeout_ms=_timeout(fields),
+    )
+
+
+def _timeout(fields: Fields) -> int:
+    value = fields.values.get("timeout_ms", ToolFacts().timeout_ms)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LONGEST_MS:
+        fix = f"write a whole number of milliseconds, at most {_LONGEST_MS} (an hour)"
+        raise fields.fail("timeout_ms", f"`{value}` is no time", fix)
+    return value
+
+
+def _arguments(fields: Fields) -> tuple[str, ...]:
+    """Return the arguments that the input schema names."""
+    schema: Any = fields.values.get("input_schema")
+    properties: Any = schema.get("properties") if isinstance(schema, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - YAML
+    return tuple(map(str, properties)) if isinstance(properties, dict) else ()  # pyright: ignore[reportUnknownArgumentType] - YAML
+
+
+def _sinks(fields: Fields, arguments: tuple[str, ...]) -> Iterator[str]:
+    for path, value in fields.items("sinks"):
+        sink = text(fields.document, path, value)
+        _check_argument(fields, path, _sink_place(fields, path, sink).argument, arguments)
+        yield sink
+
+
+def _records(fields: Fields) -> Iterator[str]:
+    for path, value in fields.items("records"):
+        record = text(fields.document, path, value)
+        if _sink_place(fields, path, record).strict:
+            raise fields.document.fail(path, "only a sink may end in `!`", "leave it out")
+        yield record
+
+
+def _sink_place(fields: Fields, path: KeyPath, declared: str) -> SinkPlace:
+    try:
+        return place_of(declared)
+    except ValueError as error:
+        fix = "write PLACE:KIND or PLACE:KIND.TYPE"
+        raise fields.document.fail(path, str(error), fix) from error
+
+
+def _effects(
+    effects: Fields, arguments: tuple[str, ...]
+) -> Iterator[tuple[str, str | tuple[str, ...]]]:
+    for argument, value in effects.values.items():
+        path = effects.at(argument)
+        if argument:
+            _check_argument(effects, path, argument, arguments, key=True)
+        if isinstance(value, list):
+            listed = effects.items(argument)
+            yield argument, tuple(_effect(effects, each, item, argument) for each, item in listed)
+        else:
+            yield argument, _effect(effects, path, value, argument)
+
+
+def _effect(effects: Fields, path: KeyPath, value: Any, argument: str) -> str:
+    """Return one effect: a verb of the table, for every call (`""`) with its resource."""
+    from clawhive_core.capabilities.verbs import closest_verbs, verb_of
+
+    effect = text(effects.document, path, value)
+    verb, _, resource = effect.partition(":")
+    if verb_of(verb) is None:
+        close = closest_verbs(verb)
+        fix = f"did you mean `{close[0]}`?" if close else "see docs/reference/capabilities.md"
+        raise effects.document.fail(path, f"`{verb}` is no verb of a capability", fix)
+    if not argument and not resource:
+        fix = f'add it, such as "{verb}:**"'
+        raise effects.document.fail(path, "the effect of every call names no resource", fix)
+    return effect
+
+
+def _check_argument(
+    fields: Fields, path: KeyPath, name: str, arguments: tuple[str, ...], *, key: bool = False
+) -> None:
+    """Refuse the name of an argument that is none, at the value of a path or at its key."""
+    if name in arguments:
+        return
+    free = [each for each in arguments if not key or each not in fields]
+    fix = did_you_mean(name, free) or f"there are: {', '.join(arguments) or 'none'}"
+    message = f"{dotted(path)}: the input schema has no property `{name}`"
+    raise InvalidSkill(fields.document.finding("CH0305", path, message, fix, key=key))
+
+
+ACCESS_KEYS = ("requires_subscription", "free_tools", "rate_limit")
+
+_UNLIMITED = "unlimited"
+_RATE = pattern(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
+_LOOSE = pattern(r"([1-9]\d{0,8})\s*(?:/|per|a|an)\s*([a-z]+)")
+_FIX = f"write N/{', N/'.join(SECONDS)} or {_UNLIMITED}, such as 50/day"
+
+
+def read_access(fields: Fields) -> Access:
+    """Return the `access` of a contract's exports; `rate_limit` may stand beside it too.
+
+    Args:
+        fields: The `exports`.
+
+    Raises:
+        InvalidSkill: A part is not what it must be, or names a tool that is not exported.
+    """
+    body = fields.below("access")
+    body.closed(ACCESS_KEYS, "`access`")
+    free, names = body.texts("free_tools"), set(_names(fields))
+    for index, name in enumerate(free):
+        _require_exported(body, body.at("free_tools", index), name, (names, {*free}))
+    return Access(_flag(body), free, _rates(fields, body, names))
+
+
+def _flag(body: Fields) -> bool:
+    value = body.values.get("requires_subscription", False)
+    if not isinstance(value, bool):
+        raise body.fail("requires_subscription", "must be true or false", "write it without quotes")
+    return value
+
+
+def _rates(fields: Fields, body: Fields, names: set[str]) -> dict[str, Rate | None]:
+    if "rate_limit" in fields and "rate_limit" in body:
+        fix = "keep the one in `access`"
+        raise fields.fail("rate_limit", "the rate limit is given in two places", fix)
+    holder = fields if "rate_limit" in fields else body
+    if "rate_limit" not in holder:
+        return {}
+    value = holder.values["rate_limit"]
+    if not isinstance(value, Mapping):
+        return {ALL_TOOLS: _rate(holder, holder.at("rate_limit"), value)}
+    limits = holder.below("rate_limit")
+    for name in limits.values:
+        _require_exported(limits, limits.at(name), name, (names, {*limits.values}))
+    return {name: _rate(limits, limits.at(name), each) for name, each in limits.values.items()}
+
+
+def _rate(fields: Fields, path: KeyPath, value: Any) -> Rate | None:
+    if value == _UNLIMITED:
+        return None
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if found is not None:
+        for unit in SECONDS:
+            if found[2] == unit:
+                return Rate(int(found[1]), unit)
+    message = f"`{value}` is no rate"
+    raise InvalidSkill(fields.document.finding("CH0507", path, message, _meant(value) or _FIX))
+
+
+def _meant(value: Any) -> str | None:
+    """Return what to write for a rate that is written in another way, None where nobody knows."""
+    found = _LOOSE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        return None
+    short = {"s": "second", "h": "hour", "hr": "hour", "d": "day", "sec": "second", "min": "minute"}
+    unit = short.get(found[2].removesuffix("s") or "s") or nearest(found[2], SECONDS)
+    return None if unit is None else f"write `{found[1]}/{unit}`"
+
+
+def _names(fields: Fields) -> Iterator[str]:
+    """Yield the names of the exported tools, in whichever form they stand."""
+    for _, value in fields.items("tools"):
+        name: Any = value
+        if isinstance(value, Mapping):
+            name = cast("Mapping[str, Any]", value).get("name")
+        if isinstance(name, str):
+            yield name
+
+
+def _require_exported(
+    fields: Fields, path: KeyPath, name: str, known: tuple[set[str], set[str]]
+) -> None:
+    """Refuse a name that is not exported.
+
+    Args:
+        fields: The mapping around it.
+        path: Where it stands.
+        name: What is named there.
+        known: The exported names, and those that are named beside it.
+    """
+    names, beside = known
+    if name in names:
+        return
+    listed = ", ".join(sorted(names)) or "nothing"
+    fix = did_you_mean(name, sorted(names - beside)) or f"the skill exports: {listed}"
+    message = f"`{name}` is not among the exported tools"
+    is_key = path[-1] == name
+    raise InvalidSkill(fields.document.finding("CH0506", path, message, fix, key=is_key))
+
 
 REQUIRES_KEYS = ("tools", "bins", "env", "os", "python")
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean, nearest
-from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.skills.documents.place import InvalidSkill, Place
-
-if TYPE_CHECKING:
-    from clawhive_core.skills.contracts.skill import Skill
-    from clawhive_core.skills.documents.fields import Fields
+from clawhive_core.skills.contracts.skill import Deprecation, Skill, days_of
+from clawhive_core.skills.documents.fields import Fields
+from clawhive_core.skills.documents.place import InvalidSkill
 
 WINDOW = timedelta(days=30)
 """The least time between the announcement of a removal and the removal."""
@@ -23,35 +19,6 @@ WINDOW = timedelta(days=30)
 _KEYS = ("tool", "removal_date", "replacement", "announced")
 _DATE = pattern(r"\d{4}-\d{2}-\d{2}")
 _LOOSE = pattern(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
-
-
-@dataclass(frozen=True, slots=True)
-class Deprecation:
-    """A tool that will be removed, when, and what stands in for it."""
-
-    tool: str
-    removal_date: date
-    place: Place
-    """Where the tool's name stands."""
-    date_place: Place
-    """Where the removal date stands."""
-    replacement: str = ""
-    """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
-    replacement_place: Place | None = None
-    announced: date | None = None
-    seen_by: str = ""
-    """What saw it first on that day, such as `the lock`; empty where the contract states it."""
-
-    def until(self, today: date) -> str:
-        """Return when it goes, in words."""
-        days = (self.removal_date - today).days
-        if days < 0:
-            return f"was to be removed on {self.removal_date}, {_days(-days)} ago"
-        return f"will be removed on {self.removal_date}, in {_days(days)}"
-
-
-def _days(count: int) -> str:
-    return "1 day" if count == 1 else f"{count} days"
 
 
 def read_deprecated(exports: Fields) -> tuple[Deprecation, ...]:
@@ -142,7 +109,7 @@ def check_windows(skill: Skill, today: date) -> Iterator[Finding]:
 
 def _short(entry: Deprecation, announced: date) -> Finding:
     message = (
-        f"`{entry.tool}` is removed {_days((entry.removal_date - announced).days)} after"
+        f"`{entry.tool}` is removed {days_of((entry.removal_date - announced).days)} after"
         f" {announced}, when {_told(entry)}: users have {WINDOW.days} at least"
     )
     fix = f"write `removal_date: {announced + WINDOW}` or later"

@@ -10,8 +10,13 @@ from pathlib import Path
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.skills.contracts.code import lint_handlers, lint_other_code
-from clawhive_core.skills.contracts.code_facts import CodeFacts, Function, code_facts
+from clawhive_core.skills.contracts.code import (
+    CodeFacts,
+    Function,
+    code_facts,
+    lint_handlers,
+    lint_other_code,
+)
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
 from clawhive_core.skills.documents.document import read_text
 from clawhive_core.skills.documents.place import InvalidSkill, Place, is_file

@@ -1,14 +1,20 @@
-"""Whether a JSON Schema is one, and what a model's provider would say to it."""
+"""The schemas of a contract: what validators, providers and ECMA 262 refuse of them.
+
+Source: JSON Schema 2020-12, core 6.4 "Regular Expressions".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, cast
 
-from clawhive_core.diagnostics.finding import Severity
+from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.model.effects import beyond_own_state, risk_of
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
+from clawhive_core.skills.contracts.skill import ExportedTool, Skill
+from clawhive_core.skills.documents.fields import Fields
 from clawhive_core.skills.documents.place import KeyPath
 
 _REFS = ("$ref", "$dynamicRef")
@@ -127,3 +133,123 @@ def _second_library(schema: Mapping[str, Any]) -> SchemaMistake | None:
     except SchemaError as error:
         return SchemaMistake(tuple(error.absolute_path), error.message[:200])
     return None
+
+
+_TOKEN = pattern(
+    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])"
+    r"|\\(?:(?P<back>[1-9]|k<)|(?P<anchor>[AZz])|.)"
+    r"|(?P<python>\(\?P[<=>])"
+    r"|(?P<look>\(\?<?[=!])"
+    r"|(?P<other>\(\?(?:#|>|[a-zA-Z-]+[:)])|[*+?}]\+)",
+)
+_NOT_ECMA = {
+    "anchor": "begins or ends at `\\A`, `\\Z` or `\\z`",
+    "python": "names a group by `(?P<`",
+}
+
+
+def check_patterns(schema: Mapping[str, Any] | None) -> Iterator[SchemaMistake]:
+    """Yield the patterns of a schema that other validators refuse, or that may take long."""
+    for path, text in _patterns(schema or {}, ()):
+        kinds = {match.lastgroup for match in _TOKEN.finditer(text)}
+        for kind in ("python", "anchor", "other"):
+            if kind in kinds:
+                how = _NOT_ECMA.get(kind, "has a form that only some languages know")
+                message = f"the pattern `{text}` {how}, which ECMA-262 does not have"
+                fix = "write `(?<NAME>`" if kind == "python" else "write it as JavaScript has it"
+                yield SchemaMistake(path, message, "CH0508", "warning", fix)
+                break
+        else:
+            if kinds & {"back", "look"}:
+                message = (
+                    f"the pattern `{text}` looks around or back: engines of linear time refuse it"
+                )
+                fix = "write it without, or split it into cases"
+                yield SchemaMistake(path, message, "CH0508", "note", fix)
+
+
+def _patterns(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(schema, Mapping):
+        for key, each in cast("Mapping[Any, Any]", schema).items():
+            if key == "pattern" and isinstance(each, str):
+                yield (*path, key), each
+            elif key not in _DATA:
+                yield from _patterns(each, (*path, key))
+    elif isinstance(schema, list):
+        for index, each in enumerate(cast("list[Any]", schema)):
+            yield from _patterns(each, (*path, index))
+
+
+CORE_NAMES = ("tool_search", "tool_enable", "read", "save", "show", "skill_open")
+"""The core's tools of one segment: a handler that calls one by its bare name means these."""
+
+NAMESPACES = ("core", "local", "mcp", "sandbox")
+"""First segments of tools' names that ClawHive keeps for its own tools and for those of servers."""
+
+
+def check_exports(contract: Fields, skill: Skill) -> Iterator[Finding]:
+    """Yield what is wrong with the exported tools of a contract that could be read."""
+    exports = skill.exports
+    if not exports.tools:
+        return
+    if skill.id in NAMESPACES and exports.place is not None:
+        message = f"`{skill.id}.` is the beginning of tools' names that are not a skill's"
+        fix = f"rename the skill; kept are {', '.join(NAMESPACES)}"
+        yield exports.place.finding("CH0408", "error", message, fix)
+    body = contract.below("exports")
+    functions: dict[str, ExportedTool] = {}
+    for (path, value), tool in zip(body.items("tools"), exports.tools, strict=True):
+        at = path if isinstance(value, dict) else body.at("contracts", tool.name)
+        yield from _of_tool(contract, at, tool)
+        yield from _of_risk(contract, at, tool, skill)
+        other = functions.setdefault(tool.function, tool)
+        if other is not tool:
+            message = f"`{tool.name}` and `{other.name}` mean one function, `{tool.function}`"
+            fix = f"rename one; the other stands in line {other.place.line}"
+            yield tool.place.finding("CH0502", "error", message, fix)
+
+
+def _of_tool(contract: Fields, at: KeyPath, tool: ExportedTool) -> Iterator[Finding]:
+    for key, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+        if schema is None:
+            message = f"`{tool.name}` states no {key}_schema"
+            fix = f"add `{key}_schema: {{type: object, properties: ...}}`"
+            yield tool.place.finding("CH0513", "error", message, fix)
+    if tool.name in CORE_NAMES:
+        message = f"`{tool.name}` is called like a tool of the core"
+        fix = "rename it; a handler's bare name means the core's tool no more, else"
+        yield tool.place.finding("CH0514", "warning", message, fix)
+    yield from check_input_schema(contract, (*at, "input_schema"), tool.input_schema)
+    yield from _placed(contract, (*at, "output_schema"), check_patterns(tool.output_schema))
+
+
+def _of_risk(contract: Fields, at: KeyPath, tool: ExportedTool, skill: Skill) -> Iterator[Finding]:
+    """Yield where a tool counts as safe and declares that it changes more than ClawHive's state.
+
+    A risk that is not stated follows from the skill's permissions, as in the catalog.
+    """
+    stated, level = tool.facts.risk, tool.facts.level or "L0"
+    if (stated or risk_of({"": skill.permissions})) != "safe":
+        return
+    why = beyond_own_state(tool.facts.effects, level, side_effects=tool.facts.side_effects)
+    if why is None:
+        return
+    says = "declares itself safe" if stated else "states no risk, safe by the skill's permissions"
+    message = f"`{tool.name}` {says}, and it {why}: it is decided as guarded outside of a sandbox"
+    place = tool.place if stated is None else contract.document.place((*at, "risk"))
+    fix = "write `guarded`" if stated else "add `risk: guarded`"
+    if skill.risk_policy.beyond("L0", "guarded") is not None:
+        fix = "name only what it touches: the skill's risk_policy caps it at safe"
+    yield place.finding("CH0515", "warning", message, fix)
+
+
+def check_input_schema(contract: Fields, at: KeyPath, schema: Any) -> Iterator[Finding]:
+    """Yield what models' APIs would refuse in the schema that stands at a path."""
+    yield from _placed(contract, at, refused_by_providers(cast("dict[str, Any]", schema or {})))
+    yield from _placed(contract, at, check_patterns(schema))
+
+
+def _placed(contract: Fields, at: KeyPath, mistakes: Iterable[SchemaMistake]) -> Iterator[Finding]:
+    for each in mistakes:
+        place = contract.document.place((*at, *each.path))
+        yield place.finding(each.code, each.severity, each.message, each.fix)

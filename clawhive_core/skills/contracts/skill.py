@@ -4,17 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Effects, JsonSchema, Level, Risk
-from clawhive_core.skills.contracts.deprecation import Deprecation
-from clawhive_core.skills.contracts.phase import Phase
-from clawhive_core.skills.contracts.risk_policy import UNCAPPED, RiskPolicy
 from clawhive_core.skills.documents.place import Named, Place
 
 State = Literal["loaded", "disabled", "gated", "invalid", "shadowed"]
+
+
+Phase = Literal["compat", "enforce", "final"]
+"""In `compat` they only warn, `enforce` refuses what goes around a contract, `final` all of it."""
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+RISKS: tuple[Risk, ...] = ("safe", "guarded", "unknown", "unsafe")
+"""From the least to the greatest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPolicy:
+    """The most that a skill's tools may be, and whether a person confirms each call."""
+
+    max_level: Level = "L2"
+    max_risk: Risk = "unsafe"
+    confirm: bool = False
+
+    def beyond(self, level: Level, risk: Risk) -> str | None:
+        """Return what of a tool lies above the cap, None where nothing does."""
+        if LEVELS.index(level) > LEVELS.index(self.max_level):
+            return f"its level {level} is above max_level {self.max_level}"
+        if RISKS.index(risk) > RISKS.index(self.max_risk):
+            return f"its risk {risk} is above max_risk {self.max_risk}"
+        return None
+
+
+UNCAPPED = RiskPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A tool that will be removed, when, and what stands in for it."""
+
+    tool: str
+    removal_date: date
+    place: Place
+    """Where the tool's name stands."""
+    date_place: Place
+    """Where the removal date stands."""
+    replacement: str = ""
+    """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
+    replacement_place: Place | None = None
+    announced: date | None = None
+    seen_by: str = ""
+    """What saw it first on that day, such as `the lock`; empty where the contract states it."""
+
+    def until(self, today: date) -> str:
+        """Return when it goes, in words."""
+        days = (self.removal_date - today).days
+        if days < 0:
+            return f"was to be removed on {self.removal_date}, {days_of(-days)} ago"
+        return f"will be removed on {self.removal_date}, in {days_of(days)}"
+
+
+def days_of(count: int) -> str:
+    """Return a number of days in words."""
+    return "1 day" if count == 1 else f"{count} days"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.diagnostics.finding import Finding, Severity
 from clawhive_core.diagnostics.nearest import is_slip, suggestion
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.contract import REQUIRES_KEYS
 from clawhive_core.skills.contracts.handlers import with_handlers
 from clawhive_core.skills.contracts.manifest import ID, MANIFESTS, ContractReader
-from clawhive_core.skills.contracts.phase import Phase, in_phase
-from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.contracts.skill import Phase, Skill
 from clawhive_core.skills.documents.document import Document, with_severity
 from clawhive_core.skills.documents.fields import Fields
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
-from clawhive_core.skills.finding.shipped import is_checked
+from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.finding.shipped import is_checked, shipped_folder
 
 _OTHERS = (*MANIFESTS, OTHER_NAME)
 """What hardly any has; to ask whether something is there is cheaper than to be told that not."""
@@ -127,6 +127,25 @@ def read_skill(place: Path | Spot, source: str) -> ReadSkill:
     if not read.is_valid and not skill.imports:  # it may import what its code names
         findings = [each for each in findings if each.code != "CH0615"]
     return ReadSkill(skill, (*read.findings, *findings))
+
+
+_AROUND: Mapping[Phase, Severity] = {"compat": "warning", "enforce": "error", "final": "error"}
+_OLD: Mapping[Phase, Severity] = {"compat": "warning", "enforce": "warning", "final": "error"}
+_WEIGHTS = {
+    "CH0610": _AROUND,  # another skill's code
+    "CH0615": _AROUND,  # a call that is not declared
+    "CH0303": _OLD,  # external_tools
+    "CH0313": _OLD,  # requires_skill_data
+    "CH0314": _OLD,  # data_paths
+}
+
+
+def in_phase(findings: Iterable[Finding], phase: Phase) -> tuple[Finding, ...]:
+    """Return findings with the weight that they have in a phase."""
+    return tuple(
+        replace(each, severity=_WEIGHTS[each.code][phase]) if each.code in _WEIGHTS else each
+        for each in findings
+    )
 
 
 def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
@@ -381,3 +400,15 @@ class Reader:
     def read(self, spot: Spot, source: str) -> ReadSkill:
         """Return a skill, as `read_skill` does."""
         return read_skill(spot, source)
+
+
+def shipped_skills() -> list[Skill]:
+    """Return the shipped skills, by name; the wheel that brings them vouches for them."""
+    folder = shipped_folder()
+    if not is_folder(folder):
+        return []
+    return [
+        replace(read_skill(each, SHIPPED).skill, trusted=True)
+        for each in sorted(folder.iterdir())
+        if is_skill(each)
+    ]

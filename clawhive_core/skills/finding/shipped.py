@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from clawhive_core.model.version import VERSION
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.documents.place import is_file, is_folder
+from clawhive_core.skills.documents.place import is_file
 
 SOURCE = "shipped"
 
@@ -86,20 +85,6 @@ def _recorded(package: Path) -> Mapping[str, str] | None:
         return None
     rows = [line.removeprefix(begin).split(",") for line in lines if line.startswith(begin)]
     return {row[0]: row[1] for row in rows if row[1:2] != [""]} or None
-
-
-def shipped_skills() -> list[Skill]:
-    """Return the shipped skills, by name; the wheel that brings them vouches for them."""
-    from clawhive_core.skills.finding.reading import is_skill, read_skill
-
-    folder = shipped_folder()
-    if not is_folder(folder):
-        return []
-    return [
-        replace(read_skill(each, SOURCE).skill, trusted=True)
-        for each in sorted(folder.iterdir())
-        if is_skill(each)
-    ]
 
 
 def _inside() -> Path:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.texts import printable
-from clawhive_core.skills.contracts.export_checks import CORE_NAMES
-from clawhive_core.skills.contracts.run_types import startable
+from clawhive_core.skills.contracts.limits import startable
+from clawhive_core.skills.contracts.schema import CORE_NAMES
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
 from clawhive_core.skills.typed.models import Imports, models
 

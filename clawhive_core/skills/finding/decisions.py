@@ -1,21 +1,140 @@
-"""Which skills the user trusts: each bound to a digest of all of its files."""
+"""Decisions about skills: which are off, and which are trusted with the files they have."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.config.config import Config
+from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.errors import SkillError, UsageError
+from clawhive_core.errors import ConfigError, SkillError, StorageError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.finding.shipped import changed_file
-from clawhive_core.skills.finding.stored import StoredFile
+from clawhive_core.storage.database import make_folder
+from clawhive_core.storage.faults import storage_error
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One private file with one list in it, under the name of its form."""
+
+    path: Path
+    schema: str
+    key: str
+
+    def entries(self) -> list[Any]:
+        """Return the list, empty where there is no file.
+
+        Raises:
+            StorageError: The file is damaged, cannot be read, or others may write it.
+        """
+        try:
+            data = self._file.read()
+            if data is None:
+                return []
+            document: Any = json.loads(data)
+        except ConfigError as error:
+            raise self._unusable(error.message, error.fix or "mend its rights") from None
+        except (ValueError, RecursionError) as error:
+            raise self._unusable(str(error), f"chmod 600 '{self.path}', or move it away") from None
+        return self._list(document)
+
+    def change(self, edit: Callable[[list[Any]], list[Any]]) -> None:
+        """Replace the list by what `edit` makes of it; equal lists leave the file untouched.
+
+        Raises:
+            StorageError: The file cannot be used or written; it is as it was.
+        """
+        file = self._file
+        with file.locked():
+            before = self.entries()
+            after = edit(list(before))
+            if after != before:
+                file.write({"schema": self.schema, self.key: after})
+
+    @property
+    def _file(self) -> PrivateFile:
+        return PrivateFile(self.path.parent, self.path.name, f"the file {self.path.name}")
+
+    def _list(self, document: Any) -> list[Any]:
+        known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+        entries: Any = known.get(self.key)
+        if known.get("schema") != self.schema or not isinstance(entries, list):
+            raise self._unusable(f"it is not in the form {self.schema}", "move the file away")
+        return cast("list[Any]", entries)
+
+    def _unusable(self, why: str, fix: str) -> StorageError:
+        return StorageError(
+            f"the file cannot be used: {why}", place=str(self.path), fix=f"{fix}, then repeat"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """The project's list of skills that are off, beside `skills.disabled`."""
+
+    config: Config
+
+    @property
+    def file(self) -> StoredFile:
+        """The list on disk; tools cannot write it."""
+        path = self.config.root / ".clawhive" / "skills.json"
+        return StoredFile(path, "skills-off/1", "disabled")
+
+    def reasons(self) -> dict[str, str]:
+        """Return why each skill that is off is off.
+
+        Raises:
+            StorageError: The list cannot be used.
+        """
+        off = dict.fromkeys(self._listed(), "by `clawhive skills disable`")
+        configured = self.config.value("skills.disabled")
+        return off | dict.fromkeys(configured.value, f"by skills.disabled, {configured.origin}")
+
+    def disable(self, name: str, env: Mapping[str, str]) -> None:
+        """Switch a skill off.
+
+        Raises:
+            UsageError: `inside_run`, where a run asks.
+            StorageError: The list cannot be written.
+        """
+        refuse_inside_run(env)
+        file = self.file
+        try:
+            make_folder(file.path.parent)
+        except OSError as error:
+            raise storage_error(error, file.path) from error
+        file.change(lambda names: sorted({*map(str, names), name}))
+
+    def enable(self, name: str, env: Mapping[str, str]) -> None:
+        """Switch a skill on.
+
+        Raises:
+            UsageError: `inside_run`, where a run asks; or the configuration switches it off.
+            StorageError: The list cannot be written.
+        """
+        refuse_inside_run(env)
+        configured = self.config.value("skills.disabled")
+        if name in configured.value:
+            raise UsageError(
+                f"`{name}` is switched off by skills.disabled",
+                place=configured.origin,
+                fix=f"remove `{name}` there",
+            )
+        if name in self._listed():
+            self.file.change(lambda names: [each for each in names if each != name])
+
+    def _listed(self) -> list[str]:
+        return [name for name in self.file.entries() if isinstance(name, str)]
+
 
 MAX_FILES = 5_000
 MAX_TOTAL = 64 * 1024 * 1024
