@@ -1260,7 +1260,7 @@ def judged(found: Sequence[Mutant], root: Path) -> None:
 
 
 def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
-    from clawhive_core.skills.mending.mending import mend
+    from clawhive_core.skills.fixing.files import mend
 
     report = _checked(folder, profile)
     by_number = _by_number(report.findings, folder)

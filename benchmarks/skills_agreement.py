@@ -52,8 +52,8 @@ CORPORA = [each / "shared" / "data" / "skills_dev" / "files" for each in HERE.pa
 def ours(folders: Sequence[Path]) -> list[list[str]]:
     """Return the errors of the profile `strict` for each folder."""
     from clawhive_core.skills.checks.profiles import at_profile
-    from clawhive_core.skills.finding.reading import read_skill
-    from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+    from clawhive_core.skills.discovery.reading import read_skill
+    from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 
     found: list[list[str]] = []
     for folder in folders:

@@ -150,7 +150,7 @@ def _settle(root: Path) -> None:
     """Wait until the files are older than the cache's bound for what may change unseen."""
     import time
 
-    from clawhive_core.skills.finding.read_cache import RACY_NS
+    from clawhive_core.skills.discovery.read_cache import RACY_NS
 
     time.sleep(RACY_NS / 1e9 + 0.1)
     if not root.is_dir():

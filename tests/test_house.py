@@ -192,7 +192,7 @@ def test_what_the_wheel_takes_in_is_there():
 
 
 def test_every_shipped_skill_is_read():
-    from clawhive_core.skills.finding.reading import shipped_skills
+    from clawhive_core.skills.discovery.reading import shipped_skills
 
     folders = {path.parent.name for path in ROOT.glob("skills/*/clawhive.yaml")}
     assert {skill.folder.name for skill in shipped_skills()} == folders

@@ -88,7 +88,7 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
             "replays.replay",
             "sub_agents.delegation",
         ),
-        "skills": ("mending.fixes", "mending.mending", "report"),
+        "skills": ("fixing.fixes", "fixing.files", "report"),
     }
     modules = [f"clawhive_core.{room}.{name}" for room, names in rooms.items() for name in names]
     for name in modules:

@@ -20,7 +20,7 @@ from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.skills.contracts.skill import Skill
-    from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+    from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
     from clawhive_core.skills.locking.relock import Relock
     from clawhive_core.skills.typed.folder import TypesPackage
 
@@ -104,7 +104,7 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
 @click.pass_obj
 def disable(settings: Settings, name: str, *, as_json: bool) -> None:
     """Switch the skill NAME off in this project: its task types are refused."""
-    from clawhive_core.skills.finding.decisions import Switches
+    from clawhive_core.skills.discovery.decisions import Switches
 
     load(settings).find(name)
     Switches(settings.config()).disable(name, os.environ)
@@ -117,7 +117,7 @@ def disable(settings: Settings, name: str, *, as_json: bool) -> None:
 @click.pass_obj
 def enable(settings: Settings, name: str, *, as_json: bool) -> None:
     """Switch the skill NAME on again."""
-    from clawhive_core.skills.finding.decisions import Switches
+    from clawhive_core.skills.discovery.decisions import Switches
 
     switches = Switches(settings.config())
     try:
@@ -139,8 +139,8 @@ def enable(settings: Settings, name: str, *, as_json: bool) -> None:
 def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bool) -> None:
     """Let the skill NAME give its task types what it declares, until one of its files changes."""
     from clawhive_core.config import refuse_inside_run
-    from clawhive_core.skills.finding.decisions import SkillTrust
-    from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+    from clawhive_core.skills.discovery.decisions import SkillTrust
+    from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 
     refuse_inside_run(os.environ)
     skill = load(settings).find(name).skill
@@ -153,7 +153,7 @@ def trust(settings: Settings, name: str, *, revoke: bool, yes: bool, as_json: bo
 
 
 def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
-    from clawhive_core.skills.finding.decisions import content_digest
+    from clawhive_core.skills.discovery.decisions import content_digest
 
     digest = content_digest(skill.content)
     if as_json and not yes:
@@ -264,7 +264,7 @@ def _facts(skill: Skill) -> list[tuple[str, str]]:
 
 
 def _body(skill: Skill) -> str:
-    from clawhive_core.skills.finding.reading import skill_text
+    from clawhive_core.skills.discovery.reading import skill_text
 
     return skill_text(skill)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from clawhive_core.plugins.manager import PluginManager
     from clawhive_core.skills.checks.profiles import Profile
     from clawhive_core.skills.checks.required import KnownTools
-    from clawhive_core.skills.finding.skill_set import SkillSet
-    from clawhive_core.skills.mending.mending import KnownEdits
+    from clawhive_core.skills.discovery.skill_set import SkillSet
+    from clawhive_core.skills.fixing.files import KnownEdits
     from clawhive_core.skills.report import SkillReport
     from clawhive_core.skills.watched import WatchedSkills
 
@@ -182,7 +182,7 @@ def _tools(config: Config, plugins: PluginManager, options: _Given) -> KnownTool
 
 def _checked(settings: Settings, paths: Sequence[Path], options: _Given) -> SkillReport:
     from clawhive_core.hive.found_skills import found_skills
-    from clawhive_core.skills.finding.read_cache import ReadCache
+    from clawhive_core.skills.discovery.read_cache import ReadCache
     from clawhive_core.skills.report import SkillReport
     from clawhive_core.storage.sqlite.cache import user_cache
 
@@ -201,7 +201,7 @@ def _checked(settings: Settings, paths: Sequence[Path], options: _Given) -> Skil
 def _fix(settings: Settings, paths: Sequence[Path], options: _Given, report: SkillReport) -> int:
     """Mend what is not known to the baseline, and return how many fixes were made."""
     from clawhive_core.diagnostics.baseline import Baseline
-    from clawhive_core.skills.mending.mending import mend
+    from clawhive_core.skills.fixing.files import mend
 
     if options["baseline"] and not options["write_baseline"]:
         report = report.without(Baseline.read(options["baseline"]))

@@ -11,7 +11,7 @@ from clawhive_core.cli.output import hand_over, note, print_json, say
 from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
-    from clawhive_core.skills.finding.skill_set import SkillSet
+    from clawhive_core.skills.discovery.skill_set import SkillSet
     from clawhive_core.skills.graphs.graph import SkillGraph
     from clawhive_core.skills.graphs.users import Importer, Target
     from clawhive_core.skills.graphs.why import Why

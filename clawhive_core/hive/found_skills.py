@@ -12,8 +12,8 @@ from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.finding.reading import Reader
-from clawhive_core.skills.finding.skill_set import SkillSet
+from clawhive_core.skills.discovery.reading import Reader
+from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.skills.locking.relock import Relock
 from clawhive_core.skills.watched import WatchedSkills

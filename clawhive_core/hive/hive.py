@@ -371,7 +371,7 @@ class Hive:
 
     def _hold_skills(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""
-        from clawhive_core.skills.checks.holding import hold_tools
+        from clawhive_core.skills.checks.set_check import hold_tools
 
         self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
         self.skills[:] = found.loaded

@@ -48,7 +48,7 @@ from clawhive_core.runs.plans.tasks import find_task_type, make_task, permission
 from clawhive_core.runs.record.folder import reserved, run_folder
 from clawhive_core.runs.record.lineage import line_of
 from clawhive_core.skills.contracts.skill import Skill, TaskType
-from clawhive_core.skills.finding.skill_set import Entry
+from clawhive_core.skills.discovery.skill_set import Entry
 
 if TYPE_CHECKING:
     from clawhive_core.runs.replays.replay import Record

@@ -19,15 +19,14 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import StorageError
 from clawhive_core.model.texts import printable
 from clawhive_core.protocols.stores import SkillSource
-from clawhive_core.skills.checks.holding import Held
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.checks.resolve import KeptChecks
+from clawhive_core.skills.checks.set_check import Held
 from clawhive_core.skills.contracts.deprecation import dated
 from clawhive_core.skills.contracts.skill import Phase, Skill
-from clawhive_core.skills.documents.place import Place
-from clawhive_core.skills.finding.decisions import SkillTrust, Switches, is_trusted
-from clawhive_core.skills.finding.gate import missing
-from clawhive_core.skills.finding.reading import (
+from clawhive_core.skills.discovery.decisions import SkillTrust, Switches, is_trusted
+from clawhive_core.skills.discovery.gate import missing
+from clawhive_core.skills.discovery.reading import (
     Reader,
     ReadSkill,
     Spot,
@@ -35,10 +34,11 @@ from clawhive_core.skills.finding.reading import (
     skill_files,
     weighed,
 )
-from clawhive_core.skills.finding.search import empty_finding, search_path, skills_below
-from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
-from clawhive_core.skills.finding.shipped import changed_file
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+from clawhive_core.skills.discovery.search import empty_finding, search_path, skills_below
+from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.discovery.shipped import changed_file
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
+from clawhive_core.skills.documents.place import Place
 from clawhive_core.skills.locking.locker import GIVEN
 from clawhive_core.skills.locking.project_lock import ProjectLock
 

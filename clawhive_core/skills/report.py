@@ -11,8 +11,8 @@ from clawhive_core.diagnostics.baseline import Baseline
 from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.profiles import Profile, at_profile
-from clawhive_core.skills.finding.skill_set import SkillSet
-from clawhive_core.skills.mending.mending import KnownEdits, mendable
+from clawhive_core.skills.discovery.skill_set import SkillSet
+from clawhive_core.skills.fixing.files import KnownEdits, mendable
 
 
 @dataclass(frozen=True, slots=True)

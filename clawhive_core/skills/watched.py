@@ -12,10 +12,10 @@ from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.checks.resolve import KeptChecks
-from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
-from clawhive_core.skills.finding.search import search_path
-from clawhive_core.skills.finding.shipped import SOURCE
-from clawhive_core.skills.finding.skill_set import SkillSet
+from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.discovery.search import search_path
+from clawhive_core.skills.discovery.shipped import SOURCE
+from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.load import FoundSkills
 
 _MANY = 20

@@ -9,7 +9,7 @@ import pytest
 from clawhive_core.cli import main
 from clawhive_core.execution.scope import CORE
 from clawhive_core.skills.checks.resolve import check_contracts
-from clawhive_core.skills.finding.reading import shipped_skills
+from clawhive_core.skills.discovery.reading import shipped_skills
 from clawhive_core.skills.load import load_skills
 from tests.execution.test_skill_tools import Project
 

@@ -369,7 +369,7 @@ def test_a_shipped_skill_that_was_changed_is_trusted_by_its_user_alone(
     clawhive, tmp_path, monkeypatch
 ):
     package = tmp_path / "site" / "clawhive_core"
-    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", package)
+    monkeypatch.setattr("clawhive_core.skills.discovery.shipped._PACKAGE", package)
     folder = package / "data" / "skills" / "one"
     folder.mkdir(parents=True)
     folder.joinpath("clawhive.yaml").write_text("tasks: {t: {steps: []}}\n")

@@ -107,8 +107,7 @@ def holders(schema, whole, prefix=""):
 
 
 def test_the_defaults_of_a_tool_are_those_of_the_page():
-    from clawhive_core.skills.contracts.skill import UNCAPPED
-    from clawhive_core.skills.contracts.skill import ToolFacts
+    from clawhive_core.skills.contracts.skill import UNCAPPED, ToolFacts
 
     facts = ToolFacts()
     said = {key: row[1].strip("`") for key, row in ROWS.items()}

@@ -14,8 +14,7 @@ from clawhive_core.execution.core_tools.skill_library import (
     MAX_TEXT,
     SkillLibrary,
 )
-from clawhive_core.skills.finding.decisions import Switches
-from clawhive_core.skills.finding.decisions import SkillTrust, content_digest
+from clawhive_core.skills.discovery.decisions import SkillTrust, Switches, content_digest
 from clawhive_core.skills.load import load_skills
 
 TEXT = "---\nname: one\ndescription: Does one thing.\n---\n# How\n\nSlowly.\n"

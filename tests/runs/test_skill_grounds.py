@@ -93,7 +93,7 @@ class Project:
         (folder / "handlers.py").write_text(handler, "utf-8")
         if trusted:
             from clawhive_core.config.load import open_config
-            from clawhive_core.skills.finding.decisions import SkillTrust, content_digest
+            from clawhive_core.skills.discovery.decisions import SkillTrust, content_digest
             from clawhive_core.skills.load import load_skills
 
             config = open_config(self.root, {}, self.env)

@@ -13,7 +13,7 @@ from clawhive_core.hive.hive import Hive, RunOptions
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
 from clawhive_core.runs.loop.loop import SYSTEM
 from clawhive_core.runs.offering.skill_prompt import MAX_LIST, MAX_LISTED, MAX_UNTRUSTED, one_line
-from clawhive_core.skills.finding.decisions import SkillTrust, content_digest
+from clawhive_core.skills.discovery.decisions import SkillTrust, content_digest
 from clawhive_core.testing import ScriptedModel, calling
 from clawhive_core.testing.memory import _Given
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.config.load import open_config
-from clawhive_core.skills.finding.shipped import shipped_folder
+from clawhive_core.skills.discovery.shipped import shipped_folder
 from clawhive_core.skills.load import load_skills
 
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from clawhive_core.skills.documents import document
+from clawhive_core.skills.fixing.files import mend
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.mending.mending import mend
 from clawhive_core.skills.report import SkillReport
 from tests.harness import exports
 from tests.skills.corpus import needs_corpus, real_files

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clawhive_core.skills.checks.holding import hold_tools
 from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.checks.set_check import hold_tools
 from tests.harness import exports
 
 TODAY = datetime.now(UTC).date()

@@ -75,7 +75,7 @@ def test_an_import_is_not_rewritten_where_another_tool_may_be_meant(
     )
     code = f'async def both(input, ctx):\n    await ctx.call("owner.{handler}", input)\n'
     place.skill("user", contract, handlers=code)
-    from clawhive_core.skills.mending.mending import mend
+    from clawhive_core.skills.fixing.files import mend
     from clawhive_core.skills.report import SkillReport
 
     report = SkillReport.of(place.load)
@@ -148,7 +148,7 @@ def test_files_that_differ_by_capital_letters_only_are_told_of_portably(place):
 
 @pytest.mark.promise("P-228")
 def test_a_skill_whose_text_has_small_letters_is_read_and_renamed(place):
-    from clawhive_core.skills.mending.mending import mend
+    from clawhive_core.skills.fixing.files import mend
     from clawhive_core.skills.report import SkillReport
 
     file = place.write("skills/a/skill.md", TEXT)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.skills.fixing.files import mend
 from clawhive_core.skills.load import load_skills
-from clawhive_core.skills.mending.mending import mend
 from clawhive_core.skills.report import SkillReport
 
 

@@ -328,7 +328,7 @@ def test_each_mistake_of_an_invalid_skill_is_a_reason_and_a_cycle_ends(place):
 
 
 def test_a_skill_that_is_off_says_how_to_switch_it_on(sky):
-    from clawhive_core.skills.finding.decisions import Switches
+    from clawhive_core.skills.discovery.decisions import Switches
 
     Switches(sky.config()).disable("planet", sky.env)
     told = ask(sky, "jung").reasons

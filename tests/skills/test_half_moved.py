@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawhive_core.skills.mending.moving import Move, move_contract
+from clawhive_core.skills.fixing.moving import Move, move_contract
 
 resource = pytest.importorskip("resource")
 

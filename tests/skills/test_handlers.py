@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from clawhive_core.model.version import VERSION
-from clawhive_core.skills.finding.decisions import SkillTrust, content_digest
-from clawhive_core.skills.finding.reading import read_skill, shipped_skills
+from clawhive_core.skills.discovery.decisions import SkillTrust, content_digest
+from clawhive_core.skills.discovery.reading import read_skill, shipped_skills
 from tests.harness import exports
 
 EXPORTS = exports("calculate")
@@ -19,7 +19,7 @@ EXPORTS = exports("calculate")
 def wheel(tmp_path, monkeypatch):
     """Install a wheel with one skill, whose code would not pass the check."""
     package = tmp_path / "site" / "clawhive_core"
-    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", package)
+    monkeypatch.setattr("clawhive_core.skills.discovery.shipped._PACKAGE", package)
     folder = package / "data" / "skills" / "one"
     folder.mkdir(parents=True)
     folder.joinpath("clawhive.yaml").write_text(EXPORTS)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from clawhive_core.errors import SkillError, StorageError, UnknownId, UsageError
-from clawhive_core.skills.finding.decisions import SkillTrust, Switches, content_digest
-from clawhive_core.skills.finding.reading import read_skill, skill_text
+from clawhive_core.skills.discovery.decisions import SkillTrust, Switches, content_digest
+from clawhive_core.skills.discovery.reading import read_skill, skill_text
 from clawhive_core.skills.template import new_skill
 
 TASK = "tasks: {job: {steps: []}}\n"
@@ -289,7 +289,7 @@ def test_a_skill_that_cannot_be_written_is_an_error_and_nothing_stays(place):
 def test_too_many_files_cannot_be_trusted(place, monkeypatch):
     place.skill("one", TASK)
     place.write("skills/one/more.txt", "x")
-    monkeypatch.setattr("clawhive_core.skills.finding.decisions.MAX_FILES", 1)
+    monkeypatch.setattr("clawhive_core.skills.discovery.decisions.MAX_FILES", 1)
     with pytest.raises(SkillError, match="more than 1 files"):
         trusted(place)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.skills.contracts.manifest import MAX_BYTES, task_types
+from clawhive_core.skills.discovery.reading import read_skill, shipped_skills
+from clawhive_core.skills.discovery.shipped import shipped_folder
 from clawhive_core.skills.documents import document
-from clawhive_core.skills.finding.reading import read_skill, shipped_skills
-from clawhive_core.skills.finding.shipped import shipped_folder
 
 
 @pytest.fixture
@@ -198,7 +198,9 @@ def test_every_shipped_skill_is_read_and_its_permissions_are_capabilities():
 
 def test_without_a_folder_of_shipped_skills_there_are_none(monkeypatch, tmp_path):
     assert shipped_folder().is_dir()
-    monkeypatch.setattr("clawhive_core.skills.finding.shipped._PACKAGE", Path(tmp_path, "nowhere"))
+    monkeypatch.setattr(
+        "clawhive_core.skills.discovery.shipped._PACKAGE", Path(tmp_path, "nowhere")
+    )
     assert shipped_skills() == []
 
 

@@ -113,7 +113,7 @@ def sources():
 @pytest.mark.promise("P-229")
 def test_files_with_random_changes_are_answered_and_mended_without_a_crash(place):
     """Hundreds of broken files, all profiles; a crash names the seed of its file."""
-    from clawhive_core.skills.mending.mending import mend
+    from clawhive_core.skills.fixing.files import mend
 
     files = sources()
     for number in range(300):

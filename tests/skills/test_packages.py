@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from clawhive_core.skills.finding.gate import installed, lacking
+from clawhive_core.skills.discovery.gate import installed, lacking
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.skills.checks.profiles import at_profile
-from clawhive_core.skills.finding.reading import read_skill
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+from clawhive_core.skills.discovery.reading import read_skill
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 from tests.skills.corpus import CORPUS, needs_corpus
 
 OURS = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clawhive_core.skills.finding.reading import read_skill
+from clawhive_core.skills.discovery.reading import read_skill
 from clawhive_core.skills.template import published_schema
 from tests.harness import exports
 from tests.skills.test_contract_fields import GOOD, USER

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
-from clawhive_core.skills.finding import read_cache
-from clawhive_core.skills.finding.read_cache import NoJson, ReadCache, packed, unpack
-from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
-from clawhive_core.skills.finding.shipped import shipped_folder
+from clawhive_core.skills.discovery import read_cache
+from clawhive_core.skills.discovery.read_cache import NoJson, ReadCache, packed, unpack
+from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.discovery.shipped import shipped_folder
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.storage.sqlite.cache import SqliteCache
 
@@ -250,9 +250,9 @@ import json, os, sys
 opened = set()
 sys.addaudithook(lambda name, args: opened.add(args[0]) if name == "open" else None)
 from pathlib import Path
-from clawhive_core.skills.finding.read_cache import _read_from
-from clawhive_core.skills.finding.reading import read_skill
-from clawhive_core.skills.finding.reading import Spot
+from clawhive_core.skills.discovery.read_cache import _read_from
+from clawhive_core.skills.discovery.reading import read_skill
+from clawhive_core.skills.discovery.reading import Spot
 spot = Spot.of(Path(sys.argv[1]))
 read_skill(spot, "project")
 opened.clear()

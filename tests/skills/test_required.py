@@ -10,8 +10,8 @@ from clawhive_core.execution.sandbox.tools import COLLECT_OUTPUTS, EXEC, WRITE_F
 from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
 from clawhive_core.plugins.manager import open_plugins
-from clawhive_core.skills.checks.holding import Held, hold_tools
 from clawhive_core.skills.checks.required import KnownTools
+from clawhive_core.skills.checks.set_check import Held, hold_tools
 from clawhive_core.skills.contracts.skill import (
     ExportedTool,
     Exports,
@@ -19,8 +19,8 @@ from clawhive_core.skills.contracts.skill import (
     Requires,
     Skill,
 )
+from clawhive_core.skills.discovery.skill_set import Entry
 from clawhive_core.skills.documents.place import Named, Place
-from clawhive_core.skills.finding.skill_set import Entry
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo, exports
 

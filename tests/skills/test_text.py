@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.skills.discovery.reading import read_skill, skill_text
 from clawhive_core.skills.documents.text import read_skill_text
-from clawhive_core.skills.finding.reading import read_skill, skill_text
 from tests.skills.corpus import CORPUS, needs_corpus
 
 

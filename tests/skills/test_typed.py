@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import UsageError
-from clawhive_core.skills.finding.reading import read_skill
+from clawhive_core.skills.discovery.reading import read_skill
 from clawhive_core.skills.typed.folder import types_package
 from clawhive_core.skills.typed.models import models
 from clawhive_core.skills.typed.module import class_names, module_names, module_of

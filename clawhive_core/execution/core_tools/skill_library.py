@@ -20,7 +20,7 @@ from clawhive_core.errors import ClawHiveError, SkillError, StorageError, ToolEr
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import protection_of
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 
 if TYPE_CHECKING:
     from clawhive_core.execution.files.workspace import FileWorkspace
@@ -121,7 +121,7 @@ class SkillLibrary:
     def _vouched(self, skill: Skill) -> None:
         if self._is_users(skill):
             return
-        from clawhive_core.skills.finding.decisions import SkillTrust, is_trusted
+        from clawhive_core.skills.discovery.decisions import SkillTrust, is_trusted
 
         try:
             digests = SkillTrust(self.user_dir).digests()

@@ -12,7 +12,7 @@ from clawhive_core.execution.handlers.handlers import calls_of
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.runs import Task
 from clawhive_core.skills.contracts.skill import Skill, TaskType
-from clawhive_core.skills.finding.skill_set import Entry
+from clawhive_core.skills.discovery.skill_set import Entry
 
 
 def find_task_type(

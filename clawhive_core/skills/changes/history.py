@@ -11,7 +11,7 @@ from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.changes.git import NAMED, Repository, write_out
 from clawhive_core.skills.contracts.skill import Exports, Skill
-from clawhive_core.skills.finding.reading import read_contract
+from clawhive_core.skills.discovery.reading import read_contract
 
 MOST_COMMITS = 500
 """How far back the history of a contract is searched for the start of a deprecation."""

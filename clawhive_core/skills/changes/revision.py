@@ -21,9 +21,9 @@ from clawhive_core.skills.changes.change import Dated, undated
 from clawhive_core.skills.changes.git import NAMED, Blob, Repository, write_out
 from clawhive_core.skills.changes.history import History
 from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.discovery.reading import Reader, ReadSkill, is_skill, read_contract
+from clawhive_core.skills.discovery.search import skills_below
 from clawhive_core.skills.documents.place import Place
-from clawhive_core.skills.finding.reading import Reader, ReadSkill, is_skill, read_contract
-from clawhive_core.skills.finding.search import skills_below
 
 
 @dataclass(frozen=True, slots=True)

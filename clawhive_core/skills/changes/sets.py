@@ -12,7 +12,7 @@ from clawhive_core.skills.changes.change import Change, Notices, file_of, withou
 from clawhive_core.skills.changes.comparison import SkillDiff
 from clawhive_core.skills.changes.revision import Side
 from clawhive_core.skills.contracts.skill import Import, Skill
-from clawhive_core.skills.finding.reading import ReadSkill
+from clawhive_core.skills.discovery.reading import ReadSkill
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,17 @@ from clawhive_core.diagnostics.nearest import did_you_mean
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.documents.document import MAX_SAID, read_text
-from clawhive_core.skills.documents.place import InvalidSkill, Place
-from clawhive_core.skills.documents.text import SkillText, read_skill_text, text_file
-from clawhive_core.skills.finding.reading import (
+from clawhive_core.skills.discovery.reading import (
     STANDARD_KEYS,
     misspelt_key,
     no_description,
     not_text,
 )
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
-from clawhive_core.skills.mending.fixes import QUOTE
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
+from clawhive_core.skills.documents.document import MAX_SAID, read_text
+from clawhive_core.skills.documents.place import InvalidSkill, Place
+from clawhive_core.skills.documents.text import SkillText, read_skill_text, text_file
+from clawhive_core.skills.fixing.fixes import QUOTE
 
 _WORD = pattern(r"\w+")
 _FEWEST = 4

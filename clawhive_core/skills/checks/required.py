@@ -14,7 +14,7 @@ from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.diagnostics.nearest import did_you_mean, suggested
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 
 
 def meant(skill: Skill, word: str, words: Iterable[str], otherwise: str) -> str:

@@ -11,8 +11,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.cycles import knots
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.contracts.skill import Deprecation, Import, Skill, State
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 from clawhive_core.skills.documents.place import Named, Place
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 
 Where = tuple[str | None, int | None, int | None]
 

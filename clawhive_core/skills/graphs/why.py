@@ -11,7 +11,7 @@ from clawhive_core.diagnostics.nearest import nearest
 from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 from clawhive_core.skills.graphs.graph import SkillGraph
 from clawhive_core.skills.graphs.users import Importer, Naming, Target, Use, importers_of, uses_of
 

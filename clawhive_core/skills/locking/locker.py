@@ -15,8 +15,8 @@ from clawhive_core.model.tools import JsonSchema
 from clawhive_core.skills.checks.required import KnownTools, Offer
 from clawhive_core.skills.contracts import deprecation
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.finding.decisions import content_digest
-from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.discovery.decisions import content_digest
+from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.locking.lock_file import (
     Lock,
     LockedImport,

@@ -12,8 +12,8 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.contracts.skill import Skill
+from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.documents.document import with_severity
-from clawhive_core.skills.finding.skill_set import SkillSet
 from clawhive_core.skills.locking.differences import Differences
 from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile, written
 from clawhive_core.skills.locking.locker import Locker

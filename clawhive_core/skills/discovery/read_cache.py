@@ -25,7 +25,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.cache import Cache
 from clawhive_core.skills.contracts.code import code_files
-from clawhive_core.skills.finding.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
 
 Read = Callable[[Any], Any]
 

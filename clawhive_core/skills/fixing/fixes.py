@@ -17,7 +17,7 @@ from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.fields import LISTED
 from clawhive_core.skills.documents.source import BOM, Source, title_of
 from clawhive_core.skills.documents.text import unquoted
-from clawhive_core.skills.mending.written import (
+from clawhive_core.skills.fixing.rewrites import (
     close_front,
     cut_controls,
     cut_item,

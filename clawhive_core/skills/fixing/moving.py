@@ -12,10 +12,10 @@ from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.manifest import MANIFEST, MANIFESTS
+from clawhive_core.skills.discovery.reading import TOP_KEYS
 from clawhive_core.skills.documents.document import Document
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath
 from clawhive_core.skills.documents.text import SkillText, read_skill_text
-from clawhive_core.skills.finding.reading import TOP_KEYS
 
 _FENCE = pattern(r"---[ \t]*(?:\r?\n|$)")
 

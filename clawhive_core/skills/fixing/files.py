@@ -12,12 +12,12 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.manifest import MANIFESTS
+from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.source import Source
 from clawhive_core.skills.documents.text import TEXT_FILE
-from clawhive_core.skills.finding.skill_set import SkillSet
-from clawhive_core.skills.mending.fixes import MENDED, with_edits
-from clawhive_core.skills.mending.moving import contract_move, move_contract
+from clawhive_core.skills.fixing.fixes import MENDED, with_edits
+from clawhive_core.skills.fixing.moving import contract_move, move_contract
 
 MOVED = frozenset({"CH0301", "CH0211", "CH0212"})
 """The codes of the findings about a contract in the frontmatter of a SKILL.md."""

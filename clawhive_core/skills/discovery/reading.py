@@ -18,12 +18,12 @@ from clawhive_core.skills.contracts.contract import REQUIRES_KEYS
 from clawhive_core.skills.contracts.handlers import with_handlers
 from clawhive_core.skills.contracts.manifest import ID, MANIFESTS, ContractReader
 from clawhive_core.skills.contracts.skill import Phase, Skill
+from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.discovery.shipped import is_checked, shipped_folder
 from clawhive_core.skills.documents.document import Document, with_severity
 from clawhive_core.skills.documents.fields import Fields
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, is_file, is_folder
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
-from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
-from clawhive_core.skills.finding.shipped import is_checked, shipped_folder
 
 _OTHERS = (*MANIFESTS, OTHER_NAME)
 """What hardly any has; to ask whether something is there is cheaper than to be told that not."""

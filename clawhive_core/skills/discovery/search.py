@@ -12,10 +12,10 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
+from clawhive_core.skills.discovery.reading import Reader, Spot, is_skill, skill_files
+from clawhive_core.skills.discovery.shipped import SOURCE, shipped_folder
 from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.place import Place, is_file, is_folder
-from clawhive_core.skills.finding.reading import Reader, Spot, is_skill, skill_files
-from clawhive_core.skills.finding.shipped import SOURCE, shipped_folder
 
 _SKILLS = f"{os.sep}skills"
 _MANIFEST_ENDS = (".yaml", ".json")

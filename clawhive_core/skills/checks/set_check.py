@@ -24,10 +24,10 @@ from clawhive_core.skills.checks.resolve import (
     with_external,
 )
 from clawhive_core.skills.contracts.skill import Phase, Skill, State
+from clawhive_core.skills.discovery.reading import in_phase
+from clawhive_core.skills.discovery.shipped import SOURCE
+from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
 from clawhive_core.skills.documents.document import with_severity
-from clawhive_core.skills.finding.reading import in_phase
-from clawhive_core.skills.finding.shipped import SOURCE
-from clawhive_core.skills.finding.skill_set import Entry, SkillSet
 
 _USABLE = frozenset({"loaded", "shadowed"})
 

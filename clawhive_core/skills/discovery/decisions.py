@@ -16,8 +16,8 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ConfigError, SkillError, StorageError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
-from clawhive_core.skills.finding.shipped import SOURCE as SHIPPED
-from clawhive_core.skills.finding.shipped import changed_file
+from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
+from clawhive_core.skills.discovery.shipped import changed_file
 from clawhive_core.storage.database import make_folder
 from clawhive_core.storage.faults import storage_error
 
