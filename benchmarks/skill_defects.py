@@ -1260,20 +1260,20 @@ def judged(found: Sequence[Mutant], root: Path) -> None:
 
 
 def _judge(some: Sequence[Mutant], folder: Path, profile: str) -> None:
-    from clawhive_core.skills.fixing.files import mend
+    from clawhive_core.skills.fixing.files import fix_files
 
     report = _checked(folder, profile)
     by_number = _by_number(report.findings, folder)
     for number, each in enumerate(some):
         each.said = by_number[number]
         each.problems += _wrong(each, by_number[number], number, folder)
-    mend(report.skills, report.findings, [folder])
+    fix_files(report.skills, report.findings, [folder])
     after = _checked(folder, profile)
     left = _by_number(after.findings, folder)
     for number, each in enumerate(some):
         each.problems += _unmended(each, left[number], folder / str(number))
     before = _bytes(folder)
-    mend(after.skills, after.findings, [folder])
+    fix_files(after.skills, after.findings, [folder])
     changed = {path for path, data in _bytes(folder).items() if before.get(path) != data}
     for number, each in enumerate(some):
         if any(path.is_relative_to(folder / str(number)) for path in changed):

@@ -201,13 +201,13 @@ def _checked(settings: Settings, paths: Sequence[Path], options: _Given) -> Skil
 def _fix(settings: Settings, paths: Sequence[Path], options: _Given, report: SkillReport) -> int:
     """Mend what is not known to the baseline, and return how many fixes were made."""
     from clawhive_core.diagnostics.baseline import Baseline
-    from clawhive_core.skills.fixing.files import mend
+    from clawhive_core.skills.fixing.files import fix_files
 
     if options["baseline"] and not options["write_baseline"]:
         report = report.without(Baseline.read(options["baseline"]))
     root = settings.config().root
     outside = [path for path in paths if not path.absolute().is_relative_to(root)]
-    done = mend(report.skills, report.findings, [root, *outside])
+    done = fix_files(report.skills, report.findings, [root, *outside])
     for each in done:
         note(f"{each.file}: not mended: {each.problem}" if each.problem else f"mended: {each.file}")
     return sum(each.fixes for each in done)

@@ -20,16 +20,16 @@ from clawhive_core.errors import StorageError
 from clawhive_core.model.texts import printable
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.checks.resolve import KeptChecks
-from clawhive_core.skills.checks.set_check import Held
+from clawhive_core.skills.checks.resolve import CheckCache
+from clawhive_core.skills.checks.set_check import SetCheck
 from clawhive_core.skills.contracts.deprecation import dated
 from clawhive_core.skills.contracts.skill import Phase, Skill
 from clawhive_core.skills.discovery.decisions import SkillTrust, Switches, is_trusted
 from clawhive_core.skills.discovery.gate import missing
 from clawhive_core.skills.discovery.reading import (
+    Location,
     Reader,
     ReadSkill,
-    Spot,
     is_skill,
     skill_files,
     weighed,
@@ -88,7 +88,7 @@ class FoundSkills:
         env: Mapping[str, str] | None = None,
         seen_by_git: Callable[[Skill, str], date | None] | None = None,
     ) -> None:
-        self.spots: list[tuple[Spot, str]] = []
+        self.locations: list[tuple[Location, str]] = []
         """Where each entry was found, and its real path."""
         self._config = config
         self._reader = reader
@@ -126,97 +126,97 @@ class FoundSkills:
             if folder in self._whole:
                 self._find_home(folder, root.source)
             else:
-                self._add(root.spots(self._reader), root.source)
+                self._add(root.locations(self._reader), root.source)
 
     def _find_home(self, folder: str, source: str) -> None:
         """Note what would lead to the skills that were given with a whole folder."""
         inside = os.path.join(folder, "")  # noqa: PTH118 - of texts
-        for index, (_, real) in enumerate(self.spots):
+        for index, (_, real) in enumerate(self.locations):
             if real.startswith(inside):
                 self._homes.setdefault(index, source)
 
     def _add_path(self, path: Path) -> None:
-        spots = skills_below(path, self._reader)
-        if not spots:
+        locations = skills_below(path, self._reader)
+        if not locations:
             self.findings.append(empty_finding(path))
         if not is_skill(path):
             self._whole.add(os.path.realpath(path))
-        self._add(spots, GIVEN)
+        self._add(locations, GIVEN)
 
-    def _add(self, spots: Sequence[Spot], source: str) -> None:
-        for spot in spots:
-            real = self._real(spot)
+    def _add(self, locations: Sequence[Location], source: str) -> None:
+        for location in locations:
+            real = self._real(location)
             if real in self._seen:
                 if source != GIVEN:
                     self._homes.setdefault(self._seen[real], source)
             else:
                 self._seen[real] = len(self._entries)
-                read = weighed(self._reader.read(spot, source), self._phase)
-                self._entries.append(self._entry(read, spot))
-                self.spots.append((spot, real))
+                read = weighed(self._reader.read(location, source), self._phase)
+                self._entries.append(self._entry(read, location))
+                self.locations.append((location, real))
                 self._winners.setdefault(read.skill.id, len(self._entries) - 1)
 
     def read_again(self, index: int) -> bool:
         """Read one skill again; answer whether that leaves all others as they were found.
 
         Args:
-            index: Its place in `spots`.
+            index: Its place in `locations`.
         """
-        spot, before = self.spots[index][0], self._entries[index].skill
-        if spot.files is not None and skill_files(spot.path) != spot.files:
+        location, before = self.locations[index][0], self._entries[index].skill
+        if location.files is not None and skill_files(location.path) != location.files:
             return False
-        read = weighed(self._reader.read(spot, before.source), self._phase)
+        read = weighed(self._reader.read(location, before.source), self._phase)
         if (read.skill.id, read.skill.file) != (before.id, before.file):
             return False
         wins = self._winners[before.id] == index
         if wins:
             del self._winners[before.id]
-        self._entries[index] = self._entry(read, spot)
+        self._entries[index] = self._entry(read, location)
         if wins:
             self._winners[before.id] = index
         return True
 
-    def _real(self, spot: Spot) -> str:
+    def _real(self, location: Location) -> str:
         """Return the real path; that of the folder around it is looked up once."""
-        around, _, name = spot.path.rpartition(os.sep)
-        if spot.is_link or not name or not around:
-            return os.path.realpath(spot.path)
+        around, _, name = location.path.rpartition(os.sep)
+        if location.is_link or not name or not around:
+            return os.path.realpath(location.path)
         real = self._real_folders.get(around)
         if real is None:
             real = os.path.join(os.path.realpath(around), "")  # noqa: PTH118 - of texts
             self._real_folders[around] = real
         return real + name
 
-    def result(self, tools: KnownTools | None, kept: KeptChecks | None = None) -> SkillSet:
+    def result(self, tools: KnownTools | None, cache: CheckCache | None = None) -> SkillSet:
         """Hold the skills against each other, the lock and tools; return the set, findings sorted.
 
         Args:
             tools: See `load_skills`.
-            kept: What was found in the same set before.
+            cache: What was found in the same set before.
         """
-        held, today = Held(self._entries), datetime.now(UTC).date()
+        check, today = SetCheck(self._entries), datetime.now(UTC).date()
         project = ProjectLock.open(self._config.root)
-        held.change(project.dated(held.skills().values(), today))
+        check.change(project.dated(check.skills().values(), today))
         if self._seen_by_git is not None:
-            held.change(_dated(held.skills().values(), self._seen_by_git))
-        held.contracts(today, self._phase, kept)
-        findings = [*self.findings, *self._locked(project, held, today, tools)]
+            check.change(_dated(check.skills().values(), self._seen_by_git))
+        check.contracts(today, self._phase, cache)
+        findings = [*self.findings, *self._locked(project, check, today, tools)]
         if tools is not None:
-            held.tools(tools, project.tools)
+            check.tools(tools, project.tools)
         every = not self._only_given
-        entries = [each for each in held.entries if every or each.skill.source == GIVEN]
+        entries = [each for each in check.entries if every or each.skill.source == GIVEN]
         findings += [finding for entry in entries for finding in entry.findings]
         return SkillSet(tuple(entries), tuple(sorted_findings(findings)))
 
     def _locked(
-        self, project: ProjectLock, held: Held, today: date, tools: KnownTools | None
+        self, project: ProjectLock, check: SetCheck, today: date, tools: KnownTools | None
     ) -> list[Finding]:
         """Hold skills against the lock; return what it says of no skill that is there."""
         if project.lock is None:
             return [] if project.problem is None else [project.problem]
-        skills = self._located(held.skills())
-        found = project.differences(skills, held.unread, today, tools)
-        held.tell(found.by_skill())
+        skills = self._located(check.skills())
+        found = project.differences(skills, check.unread, today, tools)
+        check.tell(found.by_skill())
         return [] if self._only_given else [*found.gone(project.file)]
 
     def _located(self, skills: dict[str, Skill]) -> dict[str, Skill]:
@@ -238,13 +238,13 @@ class FoundSkills:
             self.findings.append(place.finding("CH0407", "warning", message, error.fix))
             return {}
 
-    def _entry(self, read: ReadSkill, spot: Spot) -> Entry:
+    def _entry(self, read: ReadSkill, location: Location) -> Entry:
         trusted = is_trusted(read.skill, self._trusted)
         skill = replace(read.skill, trusted=True) if trusted else read.skill
         if skill.source == SHIPPED and not trusted:
             read = ReadSkill(skill, (*read.findings, _not_as_shipped(skill)))
         if skill.id in self._winners:
-            return self._shadowed(read, skill, spot)
+            return self._shadowed(read, skill, location)
         if skill.id in self._off:
             reason = f"switched off {self._off[skill.id]}"
             step = f"clawhive skills enable {skill.id}"
@@ -260,12 +260,12 @@ class FoundSkills:
             return Entry(skill, "gated", "; ".join(lacking), (*read.findings, note), show)
         return Entry(skill, "loaded", findings=read.findings)
 
-    def _shadowed(self, read: ReadSkill, skill: Skill, spot: Spot) -> Entry:
+    def _shadowed(self, read: ReadSkill, skill: Skill, location: Location) -> Entry:
         winner = self._winner(skill.id).skill
         first = printable(shown_path(winner.file))
         reason = f"`{skill.id}` stands in {first} too, which comes first"
         here = Place(shown_path(skill.file), 1, 1)
-        if Path(spot.path).parent == winner.content.parent:
+        if Path(location.path).parent == winner.content.parent:
             finding = here.finding("CH0401", "error", reason, "rename one of them")
         else:
             finding = here.finding("CH0402", "note", reason)

@@ -12,7 +12,7 @@ from clawhive_core.diagnostics.finding import Finding, count, sorted_findings
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.profiles import Profile, at_profile
 from clawhive_core.skills.discovery.skill_set import SkillSet
-from clawhive_core.skills.fixing.files import KnownEdits, mendable
+from clawhive_core.skills.fixing.files import KnownEdits, with_fixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SkillReport:
         """
         begin = perf_counter()
         skills = check()
-        found = mendable(sorted_findings(at_profile(skills, profile)), known)
+        found = with_fixes(sorted_findings(at_profile(skills, profile)), known)
         return cls(skills, perf_counter() - begin, found)
 
     @property

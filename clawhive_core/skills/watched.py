@@ -11,8 +11,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
 from clawhive_core.skills.changes.history import WorkTreeDates
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.checks.resolve import KeptChecks
-from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.checks.resolve import CheckCache
+from clawhive_core.skills.discovery.reading import Location, Reader, ReadSkill, read_skill
 from clawhive_core.skills.discovery.search import search_path
 from clawhive_core.skills.discovery.shipped import SOURCE
 from clawhive_core.skills.discovery.skill_set import SkillSet
@@ -47,7 +47,7 @@ class WatchedSkills:
         self._sources = sources
         self._paths = paths
         self._tools = tools
-        self._kept = KeptChecks()
+        self._checks = CheckCache()
         self._dates = WorkTreeDates()
         self._reads = _Reads()
         self._found: FoundSkills | None = None
@@ -73,7 +73,7 @@ class WatchedSkills:
             self._collect(everything=changed is None)
         if self._found is None:
             raise AssertionError("the skills were just collected")
-        return self._found.result(self._tools, self._kept)
+        return self._found.result(self._tools, self._checks)
 
     def _updated(self, changed: Collection[str]) -> bool:
         """Read the changed skills again; answer whether it is still the same set."""
@@ -86,7 +86,7 @@ class WatchedSkills:
         for path in outside:
             self._reads.forget_below(path)
         for index in dirty:
-            self._reads.forget(self._found.spots[index][0])
+            self._reads.forget(self._found.locations[index][0])
         done = [self._found.read_again(index) for index in sorted(dirty)]
         return not outside and all(done)
 
@@ -106,8 +106,8 @@ class WatchedSkills:
         found = FoundSkills(self._config, self._reads, seen_by_git=self._dates)
         found.collect(self._paths, self._sources)
         self._found, self._index = found, {}
-        for index, (spot, real) in enumerate(found.spots):
-            self._index[real] = self._index[os.path.abspath(spot.path)] = index  # noqa: PTH100 - links stay
+        for index, (location, real) in enumerate(found.locations):
+            self._index[real] = self._index[os.path.abspath(location.path)] = index  # noqa: PTH100 - links stay
 
 
 class _Reads(Reader):
@@ -116,23 +116,23 @@ class _Reads(Reader):
     def __init__(self) -> None:
         self._reads: dict[str, _Read] = {}
 
-    def known(self, path: str) -> Spot | None:
+    def known(self, path: str) -> Location | None:
         """Return the skill at a path that was read before."""
         kept = self._reads.get(path)
-        return None if kept is None else kept.spot
+        return None if kept is None else kept.location
 
-    def read(self, spot: Spot, source: str) -> ReadSkill:
+    def read(self, location: Location, source: str) -> ReadSkill:
         """Return a skill, as it was read before where it is known."""
-        kept = self._reads.get(spot.path)
+        kept = self._reads.get(location.path)
         if kept is None or kept.source != source:
-            whole = os.path.join(os.path.abspath(spot.path), "")  # noqa: PTH100, PTH118 - as texts
-            kept = _Read(spot, source, whole, read_skill(spot, source))
-            self._reads[spot.path] = kept
+            whole = os.path.join(os.path.abspath(location.path), "")  # noqa: PTH100, PTH118 - as texts
+            kept = _Read(location, source, whole, read_skill(location, source))
+            self._reads[location.path] = kept
         return kept.read
 
-    def forget(self, spot: Spot) -> None:
+    def forget(self, location: Location) -> None:
         """Forget one skill."""
-        self._reads.pop(spot.path, None)
+        self._reads.pop(location.path, None)
 
     def forget_below(self, path: str) -> None:
         """Forget every skill at or below an absolute path."""
@@ -150,7 +150,7 @@ class _Reads(Reader):
 class _Read:
     """A skill that was read."""
 
-    spot: Spot
+    location: Location
     source: str
     whole: str
     """Its absolute path, with a separator at its end."""

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from clawhive_core.skills.documents import document
-from clawhive_core.skills.fixing.files import mend
+from clawhive_core.skills.fixing.files import fix_files
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
 from tests.harness import exports
@@ -68,7 +68,7 @@ def test_contract_and_handlers_are_looked_at_too(place):
 def test_the_fix_of_a_byte_order_mark_takes_it_away(place):
     file = place.write("skills/x/SKILL.md", "\ufeff" + TEXT)
     report = SkillReport.of(place.load)
-    (done,) = mend(report.skills, report.findings, [place.root])
+    (done,) = fix_files(report.skills, report.findings, [place.root])
     assert (done.fixes, file.read_bytes()) == (1, TEXT.encode())
 
 

@@ -75,12 +75,12 @@ def test_an_import_is_not_rewritten_where_another_tool_may_be_meant(
     )
     code = f'async def both(input, ctx):\n    await ctx.call("owner.{handler}", input)\n'
     place.skill("user", contract, handlers=code)
-    from clawhive_core.skills.fixing.files import mend
+    from clawhive_core.skills.fixing.files import fix_files
     from clawhive_core.skills.report import SkillReport
 
     report = SkillReport.of(place.load)
     assert "CH0602" in {each.code for each in report.findings}
-    mend(report.skills, report.findings, [place.root])
+    fix_files(report.skills, report.findings, [place.root])
     assert place.root.joinpath("skills/user/clawhive.yaml").read_text() == contract
 
 
@@ -148,14 +148,14 @@ def test_files_that_differ_by_capital_letters_only_are_told_of_portably(place):
 
 @pytest.mark.promise("P-228")
 def test_a_skill_whose_text_has_small_letters_is_read_and_renamed(place):
-    from clawhive_core.skills.fixing.files import mend
+    from clawhive_core.skills.fixing.files import fix_files
     from clawhive_core.skills.report import SkillReport
 
     file = place.write("skills/a/skill.md", TEXT)
     assert place.own()["a"].skill.description == "words"
     assert [each.code for each in place.findings()] == ["CH0008"]
     report = SkillReport.of(place.load)
-    (done,) = mend(report.skills, report.findings, [place.root])
+    (done,) = fix_files(report.skills, report.findings, [place.root])
     assert (done.fixes, file.exists(), file.with_name("SKILL.md").read_text()) == (1, False, TEXT)
     assert place.findings() == []
     file.write_text(TEXT)  # both: the right name counts

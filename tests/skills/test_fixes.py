@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.skills.fixing.files import mend
+from clawhive_core.skills.fixing.files import fix_files
 from clawhive_core.skills.load import load_skills
 from clawhive_core.skills.report import SkillReport
 
@@ -38,7 +38,7 @@ def mended(place, monkeypatch):
 
     def fix(profile):
         found = report(profile)
-        return mend(found.skills, found.findings, [place.root])
+        return fix_files(found.skills, found.findings, [place.root])
 
     return run
 
@@ -266,7 +266,7 @@ def test_a_skill_that_others_import_is_not_renamed(place, monkeypatch):
     place.skill("user", "imports: [{from: known, tools: []}]")
     report = SkillReport.of(place.load, "strict")
     assert "CH0204" in {each.code for each in report.findings}
-    mend(report.skills, report.findings, [place.root])
+    fix_files(report.skills, report.findings, [place.root])
     assert b"name: known" in file.read_bytes()
 
 
@@ -280,22 +280,24 @@ def test_a_link_out_of_the_root_is_not_followed(place, tmp_path, monkeypatch):
     link = folder / "clawhive.yaml"
     link.symlink_to(outside)
     report = SkillReport.of(place.load)
-    assert mend(report.skills, report.findings, [place.root]) == []
+    assert fix_files(report.skills, report.findings, [place.root]) == []
     inside = place.write("skills/real.yaml", "permision: []\n")
     link.unlink()
     link.symlink_to(inside)
     inside.chmod(0o640)
     report = SkillReport.of(place.load)
-    (done,) = [each for each in mend(report.skills, report.findings, [folder]) if each.problem]
+    (done,) = [each for each in fix_files(report.skills, report.findings, [folder]) if each.problem]
     assert (done.fixes, "is a link to" in done.problem) == (0, True)
     link.unlink()
     link.symlink_to(outside)  # changed after it was checked
-    (done,) = [each for each in mend(report.skills, report.findings, [place.root]) if each.problem]
+    (done,) = [
+        each for each in fix_files(report.skills, report.findings, [place.root]) if each.problem
+    ]
     assert (done.fixes, "is a link to" in done.problem) == (0, True)
     assert outside.read_text() == "permision: []\n"
     link.unlink()
     link.symlink_to(inside)
-    mend(report.skills, report.findings, [place.root])
+    fix_files(report.skills, report.findings, [place.root])
     assert inside.read_text() == "permissions: []\n"
     assert link.is_symlink()
     assert inside.stat().st_mode & 0o777 == 0o640
@@ -308,7 +310,7 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     file = place.skill("locked", "permision: []\n")
     file.parent.chmod(0o500)
     report = SkillReport.of(place.load)
-    (done,) = mend(report.skills, report.findings, [place.root])
+    (done,) = fix_files(report.skills, report.findings, [place.root])
     file.parent.chmod(0o700)
     assert "cannot be written" in done.problem
     assert file.read_text() == "permision: []\n"
@@ -344,7 +346,7 @@ def test_whatever_a_file_holds_mending_ends_and_makes_no_new_errors(
     for _ in range(12):
         report = SkillReport.of(lambda: load_skills(config, env={}, paths=[folder]), profile)
         numbers.append(sum(1 for each in report.findings if each.severity == "error"))
-        if not mend(report.skills, report.findings, [root]):
+        if not fix_files(report.skills, report.findings, [root]):
             break
     else:
         pytest.fail("it is never done")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import UnknownId
-from clawhive_core.skills.checks.cycles import knots
+from clawhive_core.skills.checks.cycles import components
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.contracts.skill import Deprecation
 from clawhive_core.skills.documents.place import Named, Place
@@ -146,7 +146,7 @@ def test_below_a_skill_is_what_it_needs_and_nothing_else(sky):
 
 
 @given(st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=4), max_size=10))
-def test_knots_are_the_names_that_reach_each_other(links):
+def test_components_are_the_names_that_reach_each_other(links):
     graph = {str(one): [str(other) for other in others] for one, others in links.items()}
 
     def reached(start):
@@ -159,7 +159,7 @@ def test_knots_are_the_names_that_reach_each_other(links):
         return seen
 
     both = {name: {each for each in reached(name) if name in reached(each)} for name in graph}
-    assert {frozenset(each) for each in both.values() if len(each) > 1} == {*knots(graph)}
+    assert {frozenset(each) for each in both.values() if len(each) > 1} == {*components(graph)}
 
 
 def hostile():

@@ -17,7 +17,7 @@ from clawhive_core.errors import StorageError
 from clawhive_core.skills.checks.required import KnownTools, Offer
 from clawhive_core.skills.compatibility import compare_inputs, compare_outputs
 from clawhive_core.skills.locking import differences
-from clawhive_core.skills.locking.lock_file import InvalidLock, Lock, LockFile, written
+from clawhive_core.skills.locking.lock_file import InvalidLock, Lock, LockFile, encoded
 from clawhive_core.skills.locking.relock import Relock
 from tests.examples import share
 
@@ -465,7 +465,7 @@ def test_git_merges_branches_that_locked_different_skills(two):
     lock(two)
     ours = LockFile(two.root).read()
     merged = Lock({**old.skills, "aaa": ours.skills["aaa"]}, {**old.schemas, **ours.schemas})
-    assert written(merged) == file(two).read_bytes()
+    assert encoded(merged) == file(two).read_bytes()
     added = [line for line in file(two).read_text().splitlines() if line not in text.splitlines()]
     assert sum('"digest"' in line for line in added) == 1
 

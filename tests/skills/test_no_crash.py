@@ -113,7 +113,7 @@ def sources():
 @pytest.mark.promise("P-229")
 def test_files_with_random_changes_are_answered_and_mended_without_a_crash(place):
     """Hundreds of broken files, all profiles; a crash names the seed of its file."""
-    from clawhive_core.skills.fixing.files import mend
+    from clawhive_core.skills.fixing.files import fix_files
 
     files = sources()
     for number in range(300):
@@ -131,7 +131,7 @@ def test_files_with_random_changes_are_answered_and_mended_without_a_crash(place
         assert len(report.skills.entries) == 300
         assert [each.code for each in report.findings if each.line == 0 or each.column == 0] == []
         json.dumps(report.to_dict()).encode()  # nothing that is no text
-        mend(report.skills, report.findings, [place.root])
+        fix_files(report.skills, report.findings, [place.root])
 
 
 def deep(count):

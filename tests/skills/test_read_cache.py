@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
 from clawhive_core.skills.discovery import read_cache
 from clawhive_core.skills.discovery.read_cache import NoJson, ReadCache, packed, unpack
-from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.discovery.reading import Location, Reader, ReadSkill, read_skill
 from clawhive_core.skills.discovery.shipped import shipped_folder
 from clawhive_core.skills.load import FoundSkills
 from clawhive_core.storage.sqlite.cache import SqliteCache
@@ -35,11 +35,11 @@ class Counting(ReadCache):
         super().__init__(kept)
         self.anew = []
 
-    def read(self, spot, source):
-        known = self.known(spot.path)
+    def read(self, location, source):
+        known = self.known(location.path)
         if known is None:
-            self.anew.append(Path(spot.path).name)
-        return super().read(spot, source)
+            self.anew.append(Path(location.path).name)
+        return super().read(location, source)
 
 
 def loaded(place, reader):
@@ -195,7 +195,7 @@ def test_rows_are_asked_for_by_the_skills_that_are_looked_at(place, tmp_path, la
         cache.save()
     with closing(Asking(tmp_path / "reads.db")) as kept:
         cache = Counting(kept)
-        cache.read(Spot.of(place.root / "skills/two"), "project")
+        cache.read(Location.of(place.root / "skills/two"), "project")
     assert (asked, cache.anew) == ([1], [])
 
 
@@ -252,13 +252,13 @@ sys.addaudithook(lambda name, args: opened.add(args[0]) if name == "open" else N
 from pathlib import Path
 from clawhive_core.skills.discovery.read_cache import _read_from
 from clawhive_core.skills.discovery.reading import read_skill
-from clawhive_core.skills.discovery.reading import Spot
-spot = Spot.of(Path(sys.argv[1]))
-read_skill(spot, "project")
+from clawhive_core.skills.discovery.reading import Location
+location = Location.of(Path(sys.argv[1]))
+read_skill(location, "project")
 opened.clear()
-read = read_skill(spot, "project")
+read = read_skill(location, "project")
 files = {str(each) for each in opened}
-print(json.dumps(sorted(files - {spot.path + each for each in _read_from(spot, read)})))
+print(json.dumps(sorted(files - {location.path + each for each in _read_from(location, read)})))
 """
 
 

@@ -11,7 +11,7 @@ from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
 from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.checks.set_check import Held, hold_tools
+from clawhive_core.skills.checks.set_check import SetCheck, hold_tools
 from clawhive_core.skills.contracts.skill import (
     ExportedTool,
     Exports,
@@ -170,7 +170,7 @@ def test_what_stays_is_what_the_slow_way_keeps(draw):
         name: (exports, sorted(required), sorted(imports & set(draw) - {name}))
         for name, (exports, required, imports) in draw.items()
     }
-    held = Held(skills_of(draw))
+    held = SetCheck(skills_of(draw))
     held.tools(KnownTools(frozenset({"x.y"})))
     assert {each.skill.id for each in held.entries if each.state == "loaded"} == kept(draw, {"x.y"})
 

@@ -125,9 +125,9 @@ def kept(place, monkeypatch):
     reads = []
     real = watched.read_skill
 
-    def read(spot, source):
-        reads.append(spot.path.rpartition("/")[2])
-        return real(spot, source)
+    def read(location, source):
+        reads.append(location.path.rpartition("/")[2])
+        return real(location, source)
 
     monkeypatch.setattr(watched, "read_skill", read)
     return found, reads

@@ -75,10 +75,10 @@ def side_of(path: Path, day: date, *, strays: bool = True) -> Side:
     """
     found: dict[str, ReadSkill] = {}
     named = strays or path.name == "skills"
-    for spot in skills_below(path, Reader()):
-        if not named and spot.files is None and Path(spot.path).parent == path:
+    for location in skills_below(path, Reader()):
+        if not named and location.files is None and Path(location.path).parent == path:
             continue
-        read = read_contract(spot, "given")
+        read = read_contract(location, "given")
         found.setdefault(read.skill.id, read)
     one = path.is_file() or is_skill(path)
     return Side(shown_path(path), path, tuple(found.values()), day, is_one=one)

@@ -20,10 +20,10 @@ _VALUES = frozenset({"const", "enum", "default"})
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are written alike; the order of keys says nothing."""
-    return _written(one) == _written(other)
+    return _encoded(one) == _encoded(other)
 
 
-def _written(value: Any) -> str:
+def _encoded(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 Graph = Mapping[str, Sequence[str]]
 MAX_EDGES = 2_000
-"""How many edges of a knot are searched from; a knot with more is shown in part."""
+"""How many edges of a component are searched from; a component with more is shown in part."""
 
 
 def shortest_cycles(graph: Graph) -> list[tuple[str, ...]]:
@@ -18,7 +18,7 @@ def shortest_cycles(graph: Graph) -> list[tuple[str, ...]]:
     """
     cycles: dict[tuple[str, ...], None] = {}
     searched = 0
-    for members in knots(graph):
+    for members in components(graph):
         for start in sorted(members):
             for target in sorted({*graph.get(start, ())} & members - {start}):
                 searched += 1
@@ -28,7 +28,7 @@ def shortest_cycles(graph: Graph) -> list[tuple[str, ...]]:
 
 
 def _path(graph: Graph, start: str, end: str, members: frozenset[str]) -> tuple[str, ...]:
-    """Return the shortest path between two members of a knot, without its end."""
+    """Return the shortest path between two members of a component, without its end."""
     before: dict[str, str | None] = {start: None}
     waiting = deque([start])
     while end not in before:
@@ -50,7 +50,7 @@ def _rotated(cycle: tuple[str, ...]) -> tuple[str, ...]:
     return cycle[first:] + cycle[:first]
 
 
-def knots(graph: Graph) -> list[frozenset[str]]:
+def components(graph: Graph) -> list[frozenset[str]]:
     """Return the sets of two or more names that all lead to each other, in linear time.
 
     It is Tarjan's algorithm, without recursion.

@@ -38,7 +38,7 @@ _FEWEST = 4
 """How many different words a description has at least that another one can be like."""
 
 
-def check_alike(skills: Sequence[Skill]) -> Iterator[Finding]:
+def check_similar(skills: Sequence[Skill]) -> Iterator[Finding]:
     """Yield a note for each skill whose description has just the words of one that stands before.
 
     Order, punctuation and capital letters do not count.
@@ -190,7 +190,7 @@ def at_profile(skills: SkillSet, profile: Profile) -> list[Finding]:
     texts = {shown_path(entry.skill.text_file) for entry in skills.entries if entry.skill.text_file}
     found = [_raised(each) if each.file in texts else each for each in skills.findings]
     found = [each for each in found if each.file not in texts or each.code not in _COVERED]
-    found.extend(check_alike([each.skill for each in skills.entries]))
+    found.extend(check_similar([each.skill for each in skills.entries]))
     for entry in skills.entries:
         found.extend(_Standard(entry, profile, imported=entry.skill.id in used).findings())
     return found

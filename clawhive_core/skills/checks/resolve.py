@@ -23,7 +23,7 @@ Check = Callable[[Skill, Mapping[str, Skill], AbstractSet[str], date], list[Find
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedCheck:
     """What one check found, and all that it looked at to find it."""
 
     findings: list[Finding]
@@ -33,7 +33,7 @@ class _Kept:
     """Whether it went through the ids of the whole set."""
 
 
-class KeptChecks:
+class CheckCache:
     """Checks skills, and those again of which something has changed that their check looked at.
 
     A check gets a mapping and a set that note what it asks of them, so no list of what depends on
@@ -41,7 +41,7 @@ class KeptChecks:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._cached: dict[str, _CachedCheck] = {}
         self._known: Mapping[str, Skill] = {}
         self._broken: AbstractSet[str] = frozenset()
         self._today = date.min
@@ -60,9 +60,9 @@ class KeptChecks:
         changed = {name for name, skill in known.items() if before.get(name) is not skill}
         others = known.keys() != before.keys()
         if today != self._today:
-            self._kept.clear()
+            self._cached.clear()
         elif others:
-            self._kept = {name: each for name, each in self._kept.items() if not each.all_ids}
+            self._cached = {name: each for name, each in self._cached.items() if not each.all_ids}
         if others or any(_edges(before[name]) != _edges(known[name]) for name in changed):
             self._cycles = None
         self._changed = changed | (before.keys() - known.keys()) | (broken ^ self._broken)
@@ -87,13 +87,13 @@ class KeptChecks:
             skill: A skill of the set.
             check: What finds, of one skill always the same.
         """
-        kept = self._kept.get(skill.id)
-        if kept is not None and self._changed.isdisjoint(kept.looked):
-            return kept.findings
+        cached = self._cached.get(skill.id)
+        if cached is not None and self._changed.isdisjoint(cached.looked):
+            return cached.findings
         looked, asked = _Looked(self._known), _Asked(self._broken)
         findings = check(skill, looked, asked, self._today)
         seen = frozenset({skill.id, *looked.seen, *asked.seen})
-        self._kept[skill.id] = _Kept(findings, seen, looked.all_ids)
+        self._cached[skill.id] = _CachedCheck(findings, seen, looked.all_ids)
         return findings
 
 
@@ -224,7 +224,7 @@ Skills = Mapping[str, Skill]
 
 
 def check_contracts(
-    skills: Sequence[Skill], broken: AbstractSet[str], today: date, kept: KeptChecks | None = None
+    skills: Sequence[Skill], broken: AbstractSet[str], today: date, cache: CheckCache | None = None
 ) -> dict[str, list[Finding]]:
     """Return what is wrong with the contracts of a set, by the id of the skill that is to change.
 
@@ -235,17 +235,17 @@ def check_contracts(
         skills: The set; each id stands once.
         broken: Skills of it whose files cannot be read whole: one without tools may export some.
         today: The date that removals are held against.
-        kept: What was found before; what would be the same is not looked for again.
+        cache: What was found before; what would be the same is not looked for again.
     """
     known = {skill.id: skill for skill in skills}
-    kept = kept or KeptChecks()
-    kept.begin(known, broken, today)
+    cache = cache or CheckCache()
+    cache.begin(known, broken, today)
     found = {
-        skill.id: kept.found(skill, _check)
+        skill.id: cache.found(skill, _check)
         for skill in skills
         if skill.manifest is not None or skill.imports or skill.exports is not NO_EXPORTS
     }
-    for cycle in kept.cycles():
+    for cycle in cache.cycles():
         for name in cycle:
             found[name] = [*found[name], _cycle_finding(cycle, name, known)]
     return {name: findings for name, findings in found.items() if findings}

@@ -18,7 +18,7 @@ from clawhive_core.skills.checks.required import (
     without_consequences,
 )
 from clawhive_core.skills.checks.resolve import (
-    KeptChecks,
+    CheckCache,
     check_contracts,
     importers,
     with_external,
@@ -34,12 +34,14 @@ _USABLE = frozenset({"loaded", "shadowed"})
 
 def hold_tools(found: SkillSet, known: KnownTools) -> SkillSet:
     """Return a set without the skills that require a tool which nothing offers."""
-    held = Held(found.entries)
-    held.tools(known)
-    return SkillSet(tuple(held.entries), tuple(sorted_findings((*found.findings, *held.findings))))
+    check = SetCheck(found.entries)
+    check.tools(known)
+    return SkillSet(
+        tuple(check.entries), tuple(sorted_findings((*found.findings, *check.findings)))
+    )
 
 
-class Held:
+class SetCheck:
     """Skills with their states, while they are held together.
 
     Args:
@@ -57,17 +59,17 @@ class Held:
         self.unread = frozenset(entry.skill.id for entry in self._by_state("invalid"))
         """The ids of those that could not be read whole."""
 
-    def contracts(self, today: date, phase: Phase, kept: KeptChecks | None = None) -> None:
+    def contracts(self, today: date, phase: Phase, cache: CheckCache | None = None) -> None:
         """Hold imports against exports, on a day that removals are held against.
 
         Args:
             today: The day.
             phase: How much the old forms weigh.
-            kept: What was found in the same set before.
+            cache: What was found in the same set before.
         """
         skills, old = with_external([self.entries[at].skill for at in self._winners.values()])
         self.change(skills)
-        found = check_contracts(skills, self.unread, today, kept)
+        found = check_contracts(skills, self.unread, today, cache)
         both = {name: [*old.get(name, ()), *found.get(name, ())] for name in {**old, **found}}
         self.tell({name: in_phase(findings, phase) for name, findings in both.items()})
 

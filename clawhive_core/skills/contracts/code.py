@@ -263,7 +263,7 @@ def _own_files(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:
         yield place.finding("CH0618", "warning", message, fix)
 
 
-def imported_beside(skill: Skill) -> tuple[int, str] | None:
+def imported_local(skill: Skill) -> tuple[int, str] | None:
     """Return line and name of the first file beside them that a skill's handlers import."""
     try:
         code = code_facts(skill.handlers or "")
@@ -292,10 +292,10 @@ def _own_file(skill: Skill, node: Imports) -> str | None:
         return f".{node.module or node.names[0].name}"
     else:
         modules = [] if node.module is None or node.level else [node.module]
-    return next((each for each in modules if _lies_beside(skill, each)), None)
+    return next((each for each in modules if _is_local(skill, each)), None)
 
 
-def _lies_beside(skill: Skill, module: str) -> bool:
+def _is_local(skill: Skill, module: str) -> bool:
     top, _, below = module.partition(".")
     if top == _PACKAGE:
         return below.partition(".")[0] in {skill.id, _module(skill.id)}

@@ -25,7 +25,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.cache import Cache
 from clawhive_core.skills.contracts.code import code_files
-from clawhive_core.skills.discovery.reading import Reader, ReadSkill, Spot, read_skill
+from clawhive_core.skills.discovery.reading import Location, Reader, ReadSkill, read_skill
 
 Read = Callable[[Any], Any]
 
@@ -148,7 +148,7 @@ class _Record:
     """One skill as it is kept."""
 
     files: list[str] | None
-    """As in `Spot`."""
+    """As in `Location`."""
     source: str
     below: list[str]
     """What it was read from, as what follows its path."""
@@ -161,11 +161,11 @@ class ReadCache(Reader):
     """A reader that keeps what it read in a cache, one row a skill.
 
     Args:
-        kept: The cache. Whatever is wrong with it, all is read anew.
+        cache: The cache. Whatever is wrong with it, all is read anew.
     """
 
-    def __init__(self, kept: Cache) -> None:
-        self._kept = kept
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
         self._begin = _scope()
         self._records: dict[str, _Record | None] = {}
         """What the cache holds of each path that it was asked for."""
@@ -175,19 +175,19 @@ class ReadCache(Reader):
     def expect(self, paths: Sequence[str]) -> None:
         """Load what is kept of some paths, in one query."""
         keys = {self._key(path): path for path in paths if path not in self._records}
-        rows = self._kept.get_many(list(keys))
+        rows = self._cache.get_many(list(keys))
         for key, path in keys.items():
             self._records[path] = _decoded(rows[key]) if key in rows else None
 
     def _key(self, path: str) -> bytes:
         return self._begin + os.fsencode(path)
 
-    def known(self, path: str) -> Spot | None:
+    def known(self, path: str) -> Location | None:
         """Return the skill at a path, where nothing that it was read from has changed."""
         record = self._fresh.get(path) or self._unchanged(path)
         if record is None:
             return None
-        return Spot(path, None if record.files is None else tuple(record.files))
+        return Location(path, None if record.files is None else tuple(record.files))
 
     def _unchanged(self, path: str) -> _Record | None:
         if path not in self._records:
@@ -198,25 +198,25 @@ class ReadCache(Reader):
         self._fresh[path] = record
         return record
 
-    def read(self, spot: Spot, source: str) -> ReadSkill:
+    def read(self, location: Location, source: str) -> ReadSkill:
         """Return a skill, from the cache where it is unchanged."""
-        record = self._fresh.get(spot.path) or self._unchanged(spot.path)
+        record = self._fresh.get(location.path) or self._unchanged(location.path)
         if record is not None:
             read = cast("ReadSkill", unpack(ReadSkill)(record.read))
             if record.source == source:
                 return read
             return with_changes(read, skill=with_changes(read.skill, source=source))
         began = _now()
-        read = read_skill(spot, source)
-        record = _record(spot, source, read, began)
+        read = read_skill(location, source)
+        record = _record(location, source, read, began)
         if record is not None and (row := _encoded(record)) is not None:
-            self._records[spot.path] = self._fresh[spot.path] = record
-            self._new[self._key(spot.path)] = row
+            self._records[location.path] = self._fresh[location.path] = record
+            self._new[self._key(location.path)] = row
         return read
 
     def save(self) -> None:
         """Put what was read anew into the cache."""
-        self._kept.put_many(self._new)
+        self._cache.put_many(self._new)
         self._new = {}
 
 
@@ -224,38 +224,38 @@ def _now() -> int:
     return time.time_ns()
 
 
-def _record(spot: Spot, source: str, read: ReadSkill, began: int) -> _Record | None:
+def _record(location: Location, source: str, read: ReadSkill, began: int) -> _Record | None:
     """Return what is kept of a skill, None where it cannot be kept."""
-    below = list(_read_from(spot, read))
+    below = list(_read_from(location, read))
     if len(below) > MAX_FILES:
         return None
     try:
-        stamps = [_stamp(spot.path + each) for each in below]
+        stamps = [_stamp(location.path + each) for each in below]
         value = packed(read)
     except (OSError, NoJson):
         return None
     youngest = max(max(each[0], each[1]) for each in stamps)
-    if youngest > began - RACY_NS or any(_links(spot, below)):
+    if youngest > began - RACY_NS or any(_links(location, below)):
         return None
     if read.skill.manifest is not None and unpack(ReadSkill)(value) != read:
         return None
-    files = None if spot.files is None else list(spot.files)
+    files = None if location.files is None else list(location.files)
     return _Record(files, source, below, stamps, value)
 
 
-def _read_from(spot: Spot, read: ReadSkill) -> Iterator[str]:
+def _read_from(location: Location, read: ReadSkill) -> Iterator[str]:
     """Yield what a skill was read from: itself, its own files, and the code of one with exports."""
     yield ""
-    for name in spot.files or ():
+    for name in location.files or ():
         yield os.sep + name
-    if read.skill.manifest is not None and spot.files is not None:
-        yield from (path.removeprefix(spot.path) for path in code_files(spot.path))
+    if read.skill.manifest is not None and location.files is not None:
+        yield from (path.removeprefix(location.path) for path in code_files(location.path))
 
 
-def _links(spot: Spot, below: list[str]) -> Iterator[bool]:
+def _links(location: Location, below: list[str]) -> Iterator[bool]:
     """Yield whether files are links: where those lead to may change while they do not."""
-    yield spot.files is None and spot.is_link
-    yield from (_is_link(spot.path + each) for each in below[1:])
+    yield location.files is None and location.is_link
+    yield from (_is_link(location.path + each) for each in below[1:])
 
 
 def _is_link(path: str) -> bool:

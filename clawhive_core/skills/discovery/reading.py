@@ -31,7 +31,7 @@ FILES = (TEXT_FILE, *_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Location:
     """A skill's folder, or a manifest alone."""
 
     path: str
@@ -41,7 +41,7 @@ class Spot:
     """Whether the path itself is a link."""
 
     @classmethod
-    def of(cls, place: Path) -> Spot:
+    def of(cls, place: Path) -> Location:
         """Look at a place: whatever is no folder counts as a manifest alone."""
         path = os.fspath(place)
         return cls(path, skill_files(path) if is_folder(path) else None, place.is_symlink())
@@ -113,7 +113,7 @@ def is_skill(folder: Path) -> bool:
     return bool(skill_files(os.fspath(folder)))
 
 
-def read_skill(place: Path | Spot, source: str) -> ReadSkill:
+def read_skill(place: Path | Location, source: str) -> ReadSkill:
     """Return the skill of a folder, or of a manifest alone; it never raises for what a file says.
 
     Args:
@@ -157,12 +157,12 @@ def weighed(read: ReadSkill, phase: Phase) -> ReadSkill:
     return ReadSkill(skill, in_phase(read.findings, phase))
 
 
-def read_contract(place: Path | Spot, source: str) -> ReadSkill:
+def read_contract(place: Path | Location, source: str) -> ReadSkill:
     """Return a skill as its text and its contract declare it, without a look at its handlers."""
-    spot = place if isinstance(place, Spot) else Spot.of(place)
-    path = spot.path.removeprefix(_HERE)
-    if spot.files is not None:
-        return _Folder(path, spot.files, source).read()
+    location = place if isinstance(place, Location) else Location.of(place)
+    path = location.path.removeprefix(_HERE)
+    if location.files is not None:
+        return _Folder(path, location.files, source).read()
     place = Path(path)
     skill = Skill(_slug(place.stem), _NO_VERSION, str(place.parent), source, manifest=place)
     return _with_manifest(skill, place, [])
@@ -387,7 +387,7 @@ class Reader:
     def expect(self, paths: Sequence[str]) -> None:
         """Prepare for questions about some paths."""
 
-    def known(self, path: str) -> Spot | None:
+    def known(self, path: str) -> Location | None:
         """Return the skill that a path is known to be, without a look at its files."""
         del path
         return None
@@ -397,9 +397,9 @@ class Reader:
         known = self.known(folder)
         return skill_files(folder) if known is None else known.files or ()
 
-    def read(self, spot: Spot, source: str) -> ReadSkill:
+    def read(self, location: Location, source: str) -> ReadSkill:
         """Return a skill, as `read_skill` does."""
-        return read_skill(spot, source)
+        return read_skill(location, source)
 
 
 def shipped_skills() -> list[Skill]:

@@ -12,7 +12,7 @@ from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.stores import SkillSource
-from clawhive_core.skills.discovery.reading import Reader, Spot, is_skill, skill_files
+from clawhive_core.skills.discovery.reading import Location, Reader, is_skill, skill_files
 from clawhive_core.skills.discovery.shipped import SOURCE, shipped_folder
 from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.place import Place, is_file, is_folder
@@ -30,10 +30,10 @@ class Root:
     source: str
     """`flag`, `config`, `project`, `user`, `plugin NAME` or `shipped`."""
 
-    def spots(self, reader: Reader) -> list[Spot]:
+    def locations(self, reader: Reader) -> list[Location]:
         """Return its skills, sorted; a folder that was named may be one itself."""
         if self.source in {"flag", "config"} and is_skill(self.folder):
-            return [Spot.of(self.folder)]
+            return [Location.of(self.folder)]
         return skills_in(os.fspath(self.folder), reader)
 
 
@@ -99,7 +99,7 @@ def _once(roots: Sequence[Root]) -> Iterator[Root]:
         yield root
 
 
-def skills_in(folder: str, reader: Reader) -> list[Spot]:
+def skills_in(folder: str, reader: Reader) -> list[Location]:
     """Return the skills right below a folder, sorted: folders, and manifests alone."""
     try:
         with os.scandir(folder) as entries:
@@ -108,21 +108,21 @@ def skills_in(folder: str, reader: Reader) -> list[Spot]:
         return []
     visible = [entry for entry in found if not entry.name.startswith(".")]
     reader.expect([entry.path for entry in visible])
-    spots = [_spot(entry, reader) for entry in visible]
-    return [spot for spot in spots if spot is not None]
+    locations = [_location(entry, reader) for entry in visible]
+    return [location for location in locations if location is not None]
 
 
-def _spot(entry: os.DirEntry[str], reader: Reader) -> Spot | None:
+def _location(entry: os.DirEntry[str], reader: Reader) -> Location | None:
     """Return the skill that an entry of a folder is."""
     known = reader.known(entry.path)
     if known is not None:
-        return Spot(entry.path, known.files, entry.is_symlink())
+        return Location(entry.path, known.files, entry.is_symlink())
     if not entry.name.endswith(_MANIFEST_ENDS):
         files = skill_files(entry.path)
-        return Spot(entry.path, files, entry.is_symlink()) if files else None
+        return Location(entry.path, files, entry.is_symlink()) if files else None
     file = Path(entry.path)
     if is_file(file) and file.stem != "clawhive" and _is_manifest_alone(file):
-        return Spot(entry.path, None, entry.is_symlink())
+        return Location(entry.path, None, entry.is_symlink())
     return None
 
 
@@ -137,7 +137,7 @@ def _is_manifest_alone(file: Path) -> bool:
     return any(word in text for word in words)
 
 
-def skills_below(given: Path, reader: Reader) -> list[Spot]:
+def skills_below(given: Path, reader: Reader) -> list[Location]:
     """Return the skills that a path of the command line means, sorted.
 
     Raises:
@@ -145,7 +145,7 @@ def skills_below(given: Path, reader: Reader) -> list[Spot]:
     """
     if is_file(given):
         alone = given.suffix in _MANIFEST_ENDS and given.stem != "clawhive"
-        return [Spot.of(given if alone else _with_name(given.parent))]
+        return [Location.of(given if alone else _with_name(given.parent))]
     if not is_folder(given):
         raise UsageError(
             f"there is no {shown_path(given)}",
@@ -153,21 +153,21 @@ def skills_below(given: Path, reader: Reader) -> list[Spot]:
             fix="name a folder of skills",
         )
     if is_skill(given):
-        return [Spot.of(_with_name(given))]
+        return [Location.of(_with_name(given))]
     top = os.fspath(given)
-    found = {spot.path: spot for spot in skills_in(top, reader)}
+    found = {location.path: location for location in skills_in(top, reader)}
     for folder, folders, _ in os.walk(top):
         if folder != top and (files := reader.files(folder)):
-            found[folder] = Spot(folder, files)
+            found[folder] = Location(folder, files)
             folders.clear()
         if folder != top and folder.endswith(_SKILLS):
-            found.update({spot.path: spot for spot in skills_in(folder, reader)})
+            found.update({location.path: location for location in skills_in(folder, reader)})
         folders[:] = [
             name
             for name in folders
             if name not in _SKIPPED and _is_visible(name) and f"{folder}{os.sep}{name}" not in found
         ]
-    return sorted(found.values(), key=lambda spot: spot.path.replace(os.sep, "\0"))
+    return sorted(found.values(), key=lambda location: location.path.replace(os.sep, "\0"))
 
 
 def _with_name(folder: Path) -> Path:

@@ -1,1 +1,1 @@
-"""Edits that mend what a check found."""
+"""Edits that fix what a check found."""

@@ -1,4 +1,4 @@
-"""Mending the files of skills: their findings get edits, and `--fix` makes them."""
+"""Fixing the files of skills: their findings get edits, and `--fix` makes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.source import Source
 from clawhive_core.skills.documents.text import TEXT_FILE
-from clawhive_core.skills.fixing.fixes import MENDED, with_edits
+from clawhive_core.skills.fixing.fixes import FIXABLE, with_edits
 from clawhive_core.skills.fixing.moving import contract_move, move_contract
 
 MOVED = frozenset({"CH0301", "CH0211", "CH0212"})
@@ -26,7 +26,7 @@ _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class FixedFile:
     """What `--fix` did to one file."""
 
     file: str
@@ -39,8 +39,8 @@ KnownEdits = dict[str, tuple[list[Finding], list[Finding]]]
 """The findings of files, and the same with their edits."""
 
 
-def mendable(findings: Sequence[Finding], known: KnownEdits | None = None) -> list[Finding]:
-    """Return findings with the edits that mend them; a file that cannot be read has none.
+def with_fixes(findings: Sequence[Finding], known: KnownEdits | None = None) -> list[Finding]:
+    """Return findings with the edits that fix them; a file that cannot be read has none.
 
     Args:
         findings: What was found.
@@ -50,7 +50,7 @@ def mendable(findings: Sequence[Finding], known: KnownEdits | None = None) -> li
     done: list[Finding] = []
     for file, group in _by_file(findings):
         some = list(group)
-        if file is None or all(each.code not in MENDED for each in some):
+        if file is None or all(each.code not in FIXABLE for each in some):
             done += some
             continue
         kept = None if known is None else known.get(file)
@@ -71,7 +71,9 @@ def _with_edits(file: str, findings: list[Finding]) -> list[Finding]:
     return [with_edits(each, source) for each in findings]
 
 
-def mend(skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]) -> list[Mended]:
+def fix_files(
+    skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]
+) -> list[FixedFile]:
     """Make the fixes of findings in the files of skills; each file is replaced whole or not at all.
 
     Args:
@@ -86,7 +88,7 @@ def mend(skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]) -
         for file in _files(entry.skill.folder, entry.skill.manifest, entry.skill.text_file)
     }
     done = [
-        _mend_file(Path(file), list(group), roots)
+        _fix_file(Path(file), list(group), roots)
         for file, group in _by_file(findings)
         if file is not None and file in own
     ]
@@ -94,12 +96,12 @@ def mend(skills: SkillSet, findings: Sequence[Finding], roots: Sequence[Path]) -
 
 
 def _files(folder: Path, *files: Path | None) -> Iterator[Path]:
-    """Yield the files of a skill that may be mended; one that cannot be read has no other name."""
+    """Yield the files of a skill that may be fixed; one that cannot be read has no other name."""
     yield from (folder / name for name in (TEXT_FILE, *MANIFESTS))
     yield from (file for file in files if file is not None)
 
 
-def _mend_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) -> Mended | None:
+def _fix_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) -> FixedFile | None:
     data = _read(file)
     text = None if data is None else _decoded(data)
     if data is None or text is None:
@@ -109,14 +111,14 @@ def _mend_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) -
         return None
     real, shown = Path(os.path.realpath(file)), shown_path(file)
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        return Mended(shown, 0, f"it is a link to {real}, outside of what is checked")
+        return FixedFile(shown, 0, f"it is a link to {real}, outside of what is checked")
     try:
         if _read(real) != data:
-            return Mended(shown, 0, "it was changed in the meantime")
+            return FixedFile(shown, 0, "it was changed in the meantime")
         change.write(real)
     except OSError as error:
-        return Mended(shown, 0, f"it cannot be written: {error.strerror}")
-    return Mended(shown, change.fixes)
+        return FixedFile(shown, 0, f"it cannot be written: {error.strerror}")
+    return FixedFile(shown, change.fixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _edits(text: str, findings: Sequence[Finding]) -> _Change | None:
 
 
 def _move(file: Path, text: str, findings: Sequence[Finding]) -> _Change | None:
-    """Return the move of a contract out of a SKILL.md, when nothing else is left to mend in it."""
+    """Return the move of a contract out of a SKILL.md, when nothing else is left to fix in it."""
     if all(each.code not in MOVED for each in findings) or file.is_symlink():
         return None
     move = contract_move(file, text)

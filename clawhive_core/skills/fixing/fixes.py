@@ -1,6 +1,6 @@
-"""The edits that mend findings, where it is certain what was meant.
+"""The edits that fix findings, where it is certain what was meant.
 
-A finding says where something stands; whether that is still so, and can be mended by changing a
+A finding says where something stands; whether that is still so, and can be fixed by changing a
 few characters, is looked up in the text. Whatever is not just as expected is left alone.
 """
 
@@ -22,15 +22,15 @@ from clawhive_core.skills.fixing.rewrites import (
     cut_controls,
     cut_item,
     cut_unseen,
-    end_alike,
+    end_lines_as_most,
     indent_by_spaces,
     join_tools,
+    rewritten,
     write_date,
     write_group,
     write_in_lines,
     write_verb,
     write_word,
-    written,
 )
 
 QUOTE = "put it in quotes"
@@ -50,11 +50,11 @@ Mender = Callable[[Finding, Source], "tuple[Edit, ...]"]
 
 
 def with_edits(finding: Finding, source: Source) -> Finding:
-    """Return a finding with the edits that mend it in this text, where they are certain."""
-    mend = _MENDERS.get(finding.code)
-    if mend is None or finding.fix is None or not finding.line or not finding.column:
+    """Return a finding with the edits that fix it in this text, where they are certain."""
+    fix = _FIXERS.get(finding.code)
+    if fix is None or finding.fix is None or not finding.line or not finding.column:
         return finding
-    meant = mend(finding, source)
+    meant = fix(finding, source)
     edits = tuple(each for each in meant if source.text[each.start : each.end] != each.text)
     return replace(finding, fix=Fix(finding.fix.title, edits)) if edits else finding
 
@@ -73,22 +73,22 @@ def _quote_scalar(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a number or a word that YAML reads as another type, as it is written."""
     if title_of(finding) != QUOTE:
         return ()
-    return written(finding, source, _PLAIN, lambda match: f'"{match[0]}"')
+    return rewritten(finding, source, _PLAIN, lambda match: f'"{match[0]}"')
 
 
-def _mend_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
+def _fix_value(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Quote a value, take the quotes from `true` or `false`, or write what is suggested."""
     title = title_of(finding)
     if title == "write it without quotes":
-        return written(finding, source, _QUOTED_FLAG, lambda match: match[2].lower())
+        return rewritten(finding, source, _QUOTED_FLAG, lambda match: match[2].lower())
     if title == LISTED:
-        return written(finding, source, _ONE_TEXT, lambda match: f"[{match[0]}]")
+        return rewritten(finding, source, _ONE_TEXT, lambda match: f"[{match[0]}]")
     return write_word(finding, source) if title != QUOTE else _quote_scalar(finding, source)
 
 
 def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write MAJOR.MINOR in quotes for a number, for `v1.2` and for a version of three parts."""
-    return written(finding, source, _VERSION, lambda match: f'"{match[2]}{match[3] or ".0"}"')
+    return rewritten(finding, source, _VERSION, lambda match: f'"{match[2]}{match[3] or ".0"}"')
 
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -96,7 +96,7 @@ def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
     word = suggested(title_of(finding))
     if word is None:
         return ()
-    return written(
+    return rewritten(
         finding, source, _KEY, lambda match: word if is_slip(match["old"], word) else None
     )
 
@@ -108,7 +108,7 @@ def _write_name(finding: Finding, source: Source) -> tuple[Edit, ...]:
         return _rename_key(finding, source)
     name = named[1] if re.fullmatch(r"[a-zA-Z][\w-]{5,}", named[1]) else json.dumps(named[1])
     if finding.code in {"CH0203", "CH0204"}:
-        return written(finding, source, _OLD_NAME, lambda _: name)
+        return rewritten(finding, source, _OLD_NAME, lambda _: name)
     fence = _fence(source)
     if fence is None or "is missing" not in finding.message:
         return ()
@@ -170,8 +170,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-_MENDERS: Mapping[str, Mender] = {
-    "CH0003": end_alike,
+_FIXERS: Mapping[str, Mender] = {
+    "CH0003": end_lines_as_most,
     "CH0004": cut_controls,
     "CH0005": cut_unseen,
     "CH0010": _cut_mark,
@@ -191,7 +191,7 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0227": _cut_repeated,
     "CH0231": _quote_scalar,
     "CH0232": indent_by_spaces,
-    "CH0305": _mend_value,
+    "CH0305": _fix_value,
     "CH0306": _rename_key,
     "CH0308": write_word,
     "CH0309": write_verb,
@@ -215,5 +215,5 @@ _MENDERS: Mapping[str, Mender] = {
     "CH0706": write_word,
 }
 
-MENDED = frozenset(_MENDERS)
+FIXABLE = frozenset(_FIXERS)
 """The codes of the findings that may have edits."""

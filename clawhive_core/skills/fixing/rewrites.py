@@ -33,7 +33,7 @@ _CR_LF, _LF, _CR = pattern(r"\r\n"), pattern(r"(?<!\r)\n"), pattern(r"\r(?!\n)")
 _GROUP = pattern(r"\(\?P<(?=[A-Za-z_]\w*>)", re.ASCII)
 
 
-def written(
+def rewritten(
     finding: Finding,
     source: Source,
     form: re.Pattern[str],
@@ -62,7 +62,7 @@ def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
     word = suggested(title_of(finding)) if given is None else given[1]
     if word is None or _SAFE.fullmatch(word) is None:
         return ()
-    return written(
+    return rewritten(
         finding,
         source,
         _WORD,
@@ -106,7 +106,7 @@ def write_group(finding: Finding, source: Source) -> tuple[Edit, ...]:
 def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the first day on which a tool may go."""
     day = _EARLIEST.fullmatch(title_of(finding))
-    return () if day is None else written(finding, source, _DAY, lambda _: day[1])
+    return () if day is None else rewritten(finding, source, _DAY, lambda _: day[1])
 
 
 def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -114,12 +114,12 @@ def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
     verb = suggested(title_of(finding))
     if verb is None:
         return ()
-    return written(
+    return rewritten(
         finding, source, _VERB, lambda match: verb if _is_slip(match["old"], verb) else None
     )
 
 
-def end_alike(finding: Finding, source: Source) -> tuple[Edit, ...]:
+def end_lines_as_most(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """End lines like most others of the file, where some end otherwise."""
     text = source.text
     if text.count("\r\n") in {0, text.count("\n")}:
@@ -155,7 +155,7 @@ def join_tools(finding: Finding, source: Source) -> tuple[Edit, ...]:
     start, rest = source.rest(finding)
     brackets = _BRACKETS.match(rest)
     if _LISTED.match(rest) is not None:
-        return written(finding, source, _LISTED, lambda match: _COMMA.sub(" ", match["old"]))
+        return rewritten(finding, source, _LISTED, lambda match: _COMMA.sub(" ", match["old"]))
     if brackets is not None:
         tools = [each.strip() for each in brackets[1].split(",") if each.strip()]
         if not tools or any(re.fullmatch(_TOOL, each) is None for each in tools):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from clawhive_core.diagnostics.finding import Finding
 from clawhive_core.model.late import dataclass
-from clawhive_core.skills.checks.cycles import knots
+from clawhive_core.skills.checks.cycles import components
 from clawhive_core.skills.checks.required import KnownTools
 from clawhive_core.skills.contracts.skill import Deprecation, Import, Skill, State
 from clawhive_core.skills.discovery.skill_set import Entry, SkillSet
@@ -120,7 +120,7 @@ class SkillGraph:
     edges: tuple[Edge, ...] = ()
     needs: tuple[Need, ...] = ()
     cycles: tuple[tuple[str, ...], ...] = ()
-    """The skills that import each other in circles, those of each knot together."""
+    """The skills that import each other in cycles, those of each component together."""
 
     @classmethod
     def of(cls, found: SkillSet, known: KnownTools) -> SkillGraph:
@@ -249,8 +249,8 @@ def _with_cycles(edges: list[Edge]) -> tuple[list[Edge], tuple[tuple[str, ...], 
     targets: dict[str, list[str]] = {}
     for edge in edges:
         targets.setdefault(edge.consumer, []).append(edge.provider)
-    found = knots(targets)
-    member = {name: number for number, knot in enumerate(found) for name in knot}
+    found = components(targets)
+    member = {name: number for number, component in enumerate(found) for name in component}
     tied = [
         replace(edge, in_cycle=True)
         if edge.consumer == edge.provider
@@ -258,7 +258,7 @@ def _with_cycles(edges: list[Edge]) -> tuple[list[Edge], tuple[tuple[str, ...], 
         else edge
         for edge in edges
     ]
-    return tied, tuple(sorted(tuple(sorted(knot)) for knot in found))
+    return tied, tuple(sorted(tuple(sorted(component)) for component in found))
 
 
 def _needs(entry: Entry, entries: Mapping[str, Entry], known: KnownTools) -> Iterator[Need]:

@@ -331,9 +331,9 @@ class LockFile:
         return InvalidLock(place.finding(code, "error", f"{NAME} {why}", fix))
 
 
-def written(lock: Lock) -> bytes:
+def encoded(lock: Lock) -> bytes:
     """Return the bytes of a lock: equal locks have equal ones."""
-    skills = ",\n".join(_written(each) for _, each in sorted(lock.skills.items()))
+    skills = ",\n".join(_encoded(each) for _, each in sorted(lock.skills.items()))
     schemas = ",\n".join(
         f"    {_json(name)}: {_json(schema)}" for name, schema in sorted(lock.schemas.items())
     )
@@ -348,7 +348,7 @@ def written(lock: Lock) -> bytes:
     return ("\n".join(lines) + "\n").encode("ascii")
 
 
-def _written(skill: LockedSkill) -> str:
+def _encoded(skill: LockedSkill) -> str:
     row = skill.to_dict()
     row["digest"] = _digest(row)
     return "    {\n" + ",\n".join(_lines(row.items())) + "\n    }"

@@ -15,7 +15,7 @@ from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.documents.document import with_severity
 from clawhive_core.skills.locking.differences import Differences
-from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile, written
+from clawhive_core.skills.locking.lock_file import NAME, RELOCK, LockFile, encoded
 from clawhive_core.skills.locking.locker import Locker
 from clawhive_core.skills.locking.project_lock import ProjectLock
 
@@ -53,7 +53,7 @@ class Relock:
             return cls(project.file, "blocked", tuple(wrong))
         skills = _winners(found)
         differences = project.differences(skills, frozenset(), datetime.now(UTC).date(), tools)
-        data, before = written(differences.new), project.file.data()
+        data, before = encoded(differences.new), project.file.data()
         state: State = "current" if data == before else "stale"
         findings = () if before is None else tuple(_accepted(differences, project.file))
         return cls(project.file, state, findings, data, len(differences.new.skills))
