@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from clawhive_core.config.setting import Setting, check
@@ -28,8 +29,8 @@ def environment_values(env: Mapping[str, str]) -> Iterator[tuple[Setting, Any, s
     Raises:
         ConfigError: A variable's text is no value of its setting.
     """
-    for setting in SETTINGS.values():
-        for variable in _variables(setting):
+    for setting, variables in _variables():
+        for variable in variables:
             text = env.get(variable)
             if text is None or (text == "" and setting.default not in ("", ())):
                 continue
@@ -37,9 +38,17 @@ def environment_values(env: Mapping[str, str]) -> Iterator[tuple[Setting, Any, s
             break
 
 
-def _variables(setting: Setting) -> tuple[str, ...]:
-    own = setting.variable
-    return setting.env if own is None else (own, *setting.env)
+@cache
+def _variables() -> tuple[tuple[Setting, tuple[str, ...]], ...]:
+    """Return each setting with its variables, the first of which counts."""
+    return tuple((each, (*filter(None, [each.variable]), *each.env)) for each in SETTINGS.values())
+
+
+@cache
+def _own() -> Mapping[str, str]:
+    """Return the variables that are named like their settings, by what follows the prefix."""
+    own = (each.variable for each in SETTINGS.values())
+    return {each.removeprefix(_PREFIX): each for each in own if each}
 
 
 def _read(setting: Setting, text: str, variable: str) -> Any:
@@ -109,11 +118,7 @@ def misspelt_variables(env: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each `CLAWHIVE_` variable that is nearly, but not quite, a setting's."""
     from clawhive_core.diagnostics.nearest import nearest
 
-    known = {
-        setting.variable.removeprefix(_PREFIX): setting.variable
-        for setting in SETTINGS.values()
-        if setting.variable
-    }
+    known = _own()
     for variable in sorted(env):
         name = variable.removeprefix(_PREFIX)
         if name in known or name == variable or variable in _RESERVED:

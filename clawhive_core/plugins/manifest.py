@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
@@ -136,7 +137,7 @@ def read_manifest(path: Path) -> Manifest:
         raise ManifestError(
             "the manifest is not UTF-8", place=f"{shown}:{line}", fix="save it as UTF-8"
         ) from error
-    return parse_manifest(text, shown)
+    return _parsed(text, shown)
 
 
 def parse_manifest(text: str, file: str = MANIFEST_NAME) -> Manifest:
@@ -159,6 +160,10 @@ def parse_manifest(text: str, file: str = MANIFEST_NAME) -> Manifest:
             fix=f"correct the line, or delete the file and run: {SYNC}",
         ) from error
     return _Reader(text, file).manifest(value)
+
+
+_parsed = lru_cache(maxsize=64)(parse_manifest)
+"""The same of a text that was read before: a project may be opened many times in a process."""
 
 
 class _Reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,6 +51,10 @@ def compose(text: str) -> tuple[Any, Any, bool]:
             return node, None if node is None else loader.construct_document(node), False
     finally:
         loader.dispose()
+
+
+_composed = lru_cache(maxsize=32)(compose)
+"""The same of a text that was read before: a project may be opened many times in a process."""
 
 
 def _value(node: Any, loader: Any, seen: set[int]) -> Any:
@@ -251,7 +256,7 @@ class Document:
         import yaml
 
         try:
-            return compose(text)
+            return _composed(text)
         except yaml.constructor.ConstructorError as error:
             place = self._at(error.problem_mark or error.context_mark)
             message = f"holds what JSON has not: {error.problem}"
