@@ -10,6 +10,7 @@ from typing import Any
 from clawhive_core.errors import StorageError
 from clawhive_core.protocols.ledger import (
     TOO_LATE,
+    AgentsBelow,
     ApprovalIs,
     Expectation,
     Founded,
@@ -17,6 +18,9 @@ from clawhive_core.protocols.ledger import (
     GrantsUsable,
     InvocationHas,
     QuotaLeft,
+    RunFree,
+    RunIs,
+    RunOwnedBy,
     SubscriptionIs,
     Unmet,
 )
@@ -78,6 +82,39 @@ def _require_founded(
     founding(connection, expected.ids)
 
 
+def _run_free(connection: sqlite3.Connection, expected: RunFree) -> None:
+    row = connection.execute("SELECT status FROM runs WHERE run_id = ?", (expected.run_id,))
+    if (found := row.fetchone()) is not None:
+        raise Unmet(expected, found[0])
+
+
+def _agents_below(connection: sqlite3.Connection, expected: AgentsBelow) -> None:
+    sql = "SELECT count(*) FROM runs WHERE trace_id = ? AND parent_run_id IS NOT NULL"
+    found = connection.execute(sql, (expected.trace_id,)).fetchone()[0]
+    if found >= expected.most:
+        raise Unmet(expected, found)
+
+
+def _run_is(connection: sqlite3.Connection, expected: RunIs) -> None:
+    row = connection.execute(
+        "SELECT status, fence, worker FROM runs WHERE run_id = ?", (expected.run_id,)
+    ).fetchone()
+    if row is None:
+        raise Unmet(expected, (None, None))
+    status, fence, worker = row
+    if status not in expected.states or fence != expected.fence:
+        raise Unmet(expected, (status, fence))
+    if expected.worker is not None and worker != expected.worker:
+        raise Unmet(expected, (status, fence))
+
+
+def _run_owned_by(connection: sqlite3.Connection, expected: RunOwnedBy) -> None:
+    row = connection.execute("SELECT fence FROM runs WHERE run_id = ?", (expected.run_id,))
+    found = row.fetchone()
+    if found is None or found[0] != expected.fence:
+        raise Unmet(expected, None if found is None else found[0])
+
+
 def _grants_usable(connection: sqlite3.Connection, expected: GrantsUsable) -> None:
     gone = [each for each in expected.grant_ids if not _has_use(connection, each)]
     if gone:
@@ -134,6 +171,10 @@ def _subscription_is(connection: sqlite3.Connection, expected: SubscriptionIs) -
 
 
 _CHECKS: Mapping[type, Callable[[sqlite3.Connection, Any], None]] = {
+    RunFree: _run_free,
+    AgentsBelow: _agents_below,
+    RunIs: _run_is,
+    RunOwnedBy: _run_owned_by,
     GrantsUsable: _grants_usable,
     GrantIs: _grant_is,
     QuotaLeft: _quota_left,

@@ -17,13 +17,15 @@ from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, Within
 from clawhive_core.events.chain import COLUMNS, genesis, selecting
 from clawhive_core.events.expectations import Founding
+from clawhive_core.events.leases import LEASE_SECONDS, LEASES, Lease
 from clawhive_core.events.reader import Readers
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
 from clawhive_core.events.schema import SCHEMA
 from clawhive_core.events.writer import Apply, Listener, Projections, Writer
 from clawhive_core.model.events import Event, StoredEvent
-from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
+from clawhive_core.model.records import WorkerRecord
+from clawhive_core.protocols.ledger import EXECUTED, Expectation, RunIs, RunOwnedBy
 from clawhive_core.storage.database import has_room_to_move, open_database, undo
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
@@ -67,6 +69,7 @@ class EventLog:
         self._readers = readers
         self._now = now
         self._appending: set[Append] = set()
+        self._lease = Lease(LEASE_SECONDS)
         self.redactor = redactor
         self.database_id = database_id(readers.get())
         """The database's own random id; its checkpoints are filed under it."""
@@ -226,6 +229,7 @@ class EventLog:
             LogWriteFailed: Posted events were lost.
         """
         atexit.unregister(self.close)
+        self._lease.end(lambda drop: self.append_now(within=drop))
         # The last connection to a database moves its write-ahead log into the file, which a
         # read-only one cannot: the log would grow with each process, and be read at each opening.
         # Where the disk has no room for both, moving it would use up what is left.
@@ -235,6 +239,43 @@ class EventLog:
             self._writer.close()
         finally:
             self._readers.close()
+
+    @property
+    def worker(self) -> str:
+        """The id under which this open log executes runs."""
+        return self._lease.worker
+
+    async def hold(self) -> None:
+        """Make sure that the lease on what is taken next holds, and is kept from now on.
+
+        Raises:
+            LogWriteFailed: It cannot be written.
+        """
+        if not self._lease.is_fresh:
+            await self.append(within=self._lease.renew)
+            self._lease.keep(lambda: self.append_now(within=self._lease.renew))
+
+    def workers(self) -> list[WorkerRecord]:
+        """Return who executes runs, or did so when its lease was last renewed."""
+        return [WorkerRecord(*row) for row in self.read(LEASES)]
+
+    def request_cancel(self, run_id: str, fence: int) -> None:
+        """Ask whoever executes a run under a fence to end it.
+
+        Raises:
+            Unmet: Nobody does.
+            LogWriteFailed: It cannot be written.
+        """
+
+        def ask(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO cancel_requests VALUES(?, ?)", asked)
+            connection.execute(
+                "DELETE FROM cancel_requests WHERE run_id NOT IN"
+                " (SELECT run_id FROM runs WHERE worker IS NOT NULL)"
+            )
+
+        asked = (run_id, fence)
+        self.append_now(expects=(RunIs(run_id, EXECUTED, fence),), within=ask)
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, on a read-only connection of the calling thread.

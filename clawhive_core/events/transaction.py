@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from clawhive_core.events.append import Append
 from clawhive_core.events.chain import INSERT, TIP, link
 from clawhive_core.events.rows import Body
+from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.storage.database import begin
 
 StoredRow = tuple[Any, ...]
@@ -38,7 +39,7 @@ class Transaction:
         sqlite3.OperationalError: As `begin`.
     """
 
-    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "bytes", "rows")
+    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "bytes", "owned", "rows")
 
     def __init__(self, connection: sqlite3.Connection, start: Place, patience: float) -> None:
         begin(connection, patience)
@@ -50,6 +51,8 @@ class Transaction:
         self._written = 0
         self.bytes = 0
         """About how much was added."""
+        self.owned: set[RunOwnedBy] = set()
+        """The runs that are known to be owned, as no table changed since."""
 
     def add(self, item: Append) -> None:
         """Give an append's rows their place; `write` inserts them."""

@@ -20,6 +20,7 @@ from clawhive_core.events.rows import stored
 from clawhive_core.events.transaction import Place, StoredRow, Transaction
 from clawhive_core.events.usability import Usability
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.storage.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
 
 if TYPE_CHECKING:
@@ -349,9 +350,13 @@ class Writer:
 
     def _is_met(self, item: Append, transaction: Transaction) -> bool:
         """Whether what an append expects holds; else it alone fails, and nothing was written."""
+        owned = transaction.owned
+        if owned and len(item.expects) == 1 and item.expects[0] in owned:
+            return True  # as nearly always: one read serves all that a run writes together
         try:
             transaction.write()
             require(self._connection, item.expects, self._foundings)
+            owned.update(each for each in item.expects if isinstance(each, RunOwnedBy))
         except ClawHiveError as error:
             item.error = error
         except sqlite3.Error as error:
@@ -363,10 +368,11 @@ class Writer:
     def _apply(self, item: Append, transaction: Transaction) -> None:
         """Add one append; what its `within` or its projections raise undoes it alone."""
         self._revoked += any(row.columns[1] == GRANT_REVOKED for row in item.rows)
+        transaction.owned.clear()
         place = transaction.savepoint()
         try:
             if item.within is not None:
-                item.within(self._connection)
+                self._do(item.within)
             self._check_open()
             self._project(item, transaction)
             self._check_open()
@@ -377,6 +383,12 @@ class Writer:
             item.seqs, item.error = [], error
             return
         transaction.release()
+
+    def _do(self, effect: Callable[[sqlite3.Connection], None]) -> None:
+        try:
+            effect(self._connection)
+        except sqlite3.OperationalError as error:  # a table that is missing is no caller's bug
+            raise self._usability.failure(error) from error
 
     def _has_projections(self, item: Append) -> bool:
         for row in item.rows:  # noqa: SIM110 - any() with a generator takes twice the time, and every append passes here

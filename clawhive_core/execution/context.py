@@ -61,7 +61,7 @@ class Services(Protocol):
         """Keep a value out of the log from now on."""
         ...
 
-    def note(self, event: Event) -> None:
+    def note(self, context: ToolContext, event: Event) -> None:
         """Record what the tool was given."""
         ...
 
@@ -248,7 +248,8 @@ class ToolContext:
                 fix=f"export {name}=... before starting clawhive",
             )
         self.services.redact(value)
-        self.services.note(self.scope.event("secret.used", {"name": name, "tool": self.tool}))
+        event = self.scope.event("secret.used", {"name": name, "tool": self.tool})
+        self.services.note(self, event)
         return value
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:

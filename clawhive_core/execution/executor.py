@@ -63,6 +63,7 @@ from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 from clawhive_core.protocols.context import Store
+from clawhive_core.protocols.ledger import Unmet
 
 
 class Executor:
@@ -98,8 +99,11 @@ class Executor:
                 await self._approve(pending)
             await self._commit(pending)
         except Refused as exit_:
-            await self._wiring.log.append(pending.refused(exit_.refusal))
+            refused = pending.refused(exit_.refusal)
+            await self._wiring.log.append(refused, expects=scope.run.owned)
             return exit_.refusal
+        except Unmet:  # the run has another executor
+            raise
         except RunError as error:  # meanwhile somebody made the last use of a right
             scope.run.rules.revoke(used_up(error), used_up=True)
             return await self._attempt(call, scope)
@@ -243,7 +247,7 @@ class Executor:
         log = self._wiring.log
         try:
             await append_intent(pending, log)
-        except LogWriteFailed:
+        except (LogWriteFailed, Unmet):
             raise
         except RunError as error:
             raise unwritten(pending, error) from None
@@ -337,7 +341,8 @@ class Executor:
 
     def _post(self, pending: PendingCall, *events: Event) -> None:
         """Record how a call ended; of one that may have done anything, nothing queues behind it."""
-        self._wiring.log.post(*events, pressing=not pending.is_queued)
+        pressing = not pending.is_queued
+        self._wiring.log.post(*events, pressing=pressing, expects=pending.scope.run.owned)
 
     def _park(self, pending: PendingCall, context: ToolContext, asked: NeedHumanApproval) -> Parked:
         """Record that a tool stops until a person has answered a call of its own."""
@@ -443,9 +448,9 @@ class Executor:
         """Keep a value out of the log from now on."""
         self._wiring.redact(secret)
 
-    def note(self, event: Event) -> None:
+    def note(self, context: ToolContext, event: Event) -> None:
         """Record what a tool was given."""
-        self._wiring.log.post(event)
+        self._wiring.log.post(event, expects=context.scope.run.owned)
 
     def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""

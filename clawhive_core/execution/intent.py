@@ -22,6 +22,7 @@ from clawhive_core.protocols.ledger import (
     GrantsUsable,
     InvocationHas,
     QuotaLeft,
+    RunOwnedBy,
     Unmet,
 )
 
@@ -41,15 +42,16 @@ async def append_intent(pending: PendingCall, log: EventLog) -> None:
     """
     if pending.only_reads:
         pending.is_queued = True
-        await log.post_or_wait(pending.started())
+        await log.post_or_wait(pending.started(), expects=pending.scope.run.owned)
     elif pending.uses_up:
         await _append_with_uses(pending, log)
     else:
-        await log.append(pending.started(), sync=pending.leaves_the_run)
+        owned = pending.scope.run.owned
+        await log.append(pending.started(), sync=pending.leaves_the_run, expects=owned)
 
 
 async def _append_with_uses(pending: PendingCall, log: EventLog) -> None:
-    events, expects = [pending.started()], list[Expectation]()
+    events, expects = [pending.started()], list[Expectation](pending.scope.run.owned)
     if pending.counted:
         events.insert(0, used(line_of(log, pending.counted), **pending.ids))
         expects.append(GrantsUsable(tuple(pending.counted)))
@@ -68,6 +70,8 @@ async def _append_with_uses(pending: PendingCall, log: EventLog) -> None:
 
 def _worded(pending: PendingCall, error: Unmet) -> RunError:
     """Return what an intent says where the uses that it makes are gone."""
+    if isinstance(error.expectation, RunOwnedBy):
+        return error
     if isinstance(error.expectation, GrantsUsable):
         return grants_used_up(error.found)
     if isinstance(error.expectation, QuotaLeft) and pending.quota is not None:
@@ -86,7 +90,8 @@ def give_back(pending: PendingCall, log: EventLog) -> None:
         return
     try:
         scope = pending.scope
-        log.append_now(*events, expects=(_counted(scope.run.run_id, str(scope.invocation_id)),))
+        counted = _counted(scope.run.run_id, scope.invocation_id)
+        log.append_now(*events, expects=(*scope.run.owned, counted))
     except ClawHiveError:
         return  # its intent was not written, or nothing can be: the uses stand as they are
 

@@ -16,6 +16,7 @@ from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.protocols.ledger import RunOwnedBy
 
 ApproveMode = Literal["ask", "park", "deny"]
 """What happens with a call that a person must answer: somebody is asked here, the run waits for an
@@ -129,6 +130,14 @@ class RunScope:
     """The run that started it."""
     revocations: Callable[[Rules], None] = lambda _: None
     """Takes out of the rules what was revoked elsewhere."""
+
+    fence: int = 0
+    """Under which number its executor took it; none where it is not in the log."""
+
+    @property
+    def owned(self) -> tuple[RunOwnedBy, ...]:
+        """What each append by its executor expects: that nobody took it since."""
+        return (RunOwnedBy(self.run_id, self.fence),) if self.fence else ()
 
     def refresh(self) -> None:
         """Let what was revoked or has expired count no longer: before each decision."""

@@ -84,12 +84,14 @@ class ValueStore:
         """
         _check_key(key)
         copy = self._kept(key, value)
-        await self.log.append(self._event("store.put", key, {"value": Blob(copy)}))
+        event = self._event("store.put", key, {"value": Blob(copy)})
+        await self.log.append(event, expects=self.scope.run.owned)
 
     async def delete(self, key: str) -> None:
         """Forget a key; nothing happens where it is unknown."""
         if key in await self.keys(key):
-            await self.log.append(self._event("store.delete", key, {}))
+            event = self._event("store.delete", key, {})
+            await self.log.append(event, expects=self.scope.run.owned)
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that start with `prefix`, sorted."""

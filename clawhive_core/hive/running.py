@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
@@ -97,11 +97,12 @@ class Running(Caching):
         await live.log.flush()
         request = self.requests().resumed(found.run_id, RunOptions(approve="deny"))
         editing = Editing(self.executor, live.catalog, live.book)
-        return await editing.check(found, input, request.scope, before)
+        scope = replace(request.scope, fence=0)  # nobody executes the run: it is a person's look
+        return await editing.check(found, input, scope, before)
 
     @asynccontextmanager
     async def owned(self, request: RunRequest) -> AsyncGenerator[None]:
-        """Keep a run's heartbeat while it goes on, and sign the log's tip where that is due.
+        """Watch over a run while it goes on, and sign the log's tip where that is due.
 
         What was revoked elsewhere ends the calls that are under way with it.
 
@@ -115,7 +116,7 @@ class Running(Caching):
             raise busy(run_id)
         look = partial(scope.revocations, scope.rules)
         try:
-            async with self._watch.owned(run_id, look) as ask:
+            async with self._watch.owned(run_id, scope.fence, look) as ask:
                 self.at_work[run_id] = AtWork(current_task(), ask)
                 yield
         except RunError as error:

@@ -8,6 +8,36 @@ from typing import Any, Protocol
 from clawhive_core.errors import RunError
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.records import WorkerRecord
+
+EXECUTED = frozenset({"pending", "running"})
+"""The states of a run that somebody executes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFree:
+    """No run has this id yet."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsBelow:
+    """A task has started fewer sub-agents than this."""
+
+    trace_id: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunIs:
+    """A run has one of these states under exactly this fence; `Unmet.found` is both as they are."""
+
+    run_id: str
+    states: frozenset[str]
+    fence: int
+    worker: str | None = None
+    """Who executes it, where that counts too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +130,10 @@ class SubscriptionIs:
 
 
 Expectation = (
-    RunOwnedBy
+    RunFree
+    | AgentsBelow
+    | RunIs
+    | RunOwnedBy
     | GrantsUsable
     | GrantIs
     | QuotaLeft
@@ -126,6 +159,36 @@ class Unmet(RunError):
         super().__init__(f"the log does not hold what was expected: {expectation}")
         self.expectation = expectation
         self.found = found
+
+
+class Leases(Protocol):
+    """Says which workers live: beside the log, on the store's clock, one lease for all runs."""
+
+    @property
+    def worker(self) -> str:
+        """The id under which this open ledger executes runs."""
+        ...
+
+    async def hold(self) -> None:
+        """Make sure that the lease on what is taken next holds, and is kept from now on.
+
+        Raises:
+            LogWriteFailed: It cannot be written.
+        """
+        ...
+
+    def workers(self) -> Sequence[WorkerRecord]:
+        """Return who executes runs, or did so when its lease was last renewed."""
+        ...
+
+    def request_cancel(self, run_id: str, fence: int) -> None:
+        """Ask whoever executes a run under a fence to end it.
+
+        Raises:
+            Unmet: Nobody does.
+            LogWriteFailed: It cannot be written.
+        """
+        ...
 
 
 class Ledger(Protocol):

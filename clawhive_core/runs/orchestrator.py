@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
-from clawhive_core.events.log import Within
 from clawhive_core.execution.door import Door
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -24,6 +23,7 @@ from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.protocols.ledger import Expectation, RunFree, RunIs, Unmet
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.callbacks import warnings_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
@@ -31,13 +31,14 @@ from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.offering.renewal import NO_TOOLS, NoSource, ToolsOfRun, ToolSource
 from clawhive_core.runs.plans.elevation import Declared
-from clawhive_core.runs.record.journal import Journal, run_event
-from clawhive_core.runs.record.owner import Owner
-from clawhive_core.runs.record.ownership import admit, broken_off, claim, release, take_up
+from clawhive_core.runs.record.journal import RunJournal, run_event
+from clawhive_core.runs.record.ownership import STOPPED, admits, not_taken
 
 if TYPE_CHECKING:
     from clawhive_core.runs.loop.compaction import Compaction
 
+
+_RUNNING = frozenset({"running"})
 
 REACT = "react"
 """The planner of prompts that plans nothing: the loop goes from turn to turn."""
@@ -92,12 +93,12 @@ class RunRequest:
     """How many sub-agents its task may start in all, where it is one."""
 
     @property
-    def takes(self) -> Within:
-        """The part of its start's transaction that takes it."""
+    def takes(self) -> tuple[Expectation, ...]:
+        """What its start expects."""
         run = self.scope
         if self.parent_run_id is None:
-            return claim(run.run_id, Owner.me())
-        return admit(run.run_id, Owner.me(), run.trace_id, self.most_agents)
+            return (RunFree(run.run_id),)
+        return admits(run.run_id, run.trace_id, self.most_agents)
 
     @property
     def rest(self) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class Orchestrator:
 
     door: Door
     models: Models
-    journal: Journal
+    journal: RunJournal
     planners: Mapping[str, Planner]
     compaction: Compaction | None = None
     """What keeps long conversations short; clearing old results where it is not set."""
@@ -167,9 +168,10 @@ class Orchestrator:
             RunBusy: Another living process owns the run.
             RunError: `not_resumable`: it has ended.
         """
-        run_id = request.scope.run_id
-        event = self._event(request, "run.status", {"reason": "it was resumed"}, "running")
-        await self._taken(request, event, within=take_up(run_id, Owner.me()))
+        run_id, fence = request.scope.run_id, request.scope.fence
+        body = {"reason": "it was resumed", "fence": fence, "worker": self.journal.worker}
+        event = self._event(request, "run.status", body, "running")
+        await self._taken(request, event, expects=(RunIs(run_id, STOPPED, fence - 1),))
         return await self.go_on(request, self.used_below(run_id))
 
     async def go_on(self, request: RunRequest, used: Usage | None = None) -> RunResult:
@@ -221,6 +223,8 @@ class Orchestrator:
             "instructions": Blob(request.instructions),
             **request.rest,
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
+            "fence": run.fence,
+            "worker": self.journal.worker,
         }
         events = [self._event(request, "run.start", body, "running")]
         if request.grants:
@@ -234,16 +238,23 @@ class Orchestrator:
                     principal=str(request.principal),
                 )
             )
-        await self._taken(request, *events, within=request.takes)
+        await self._taken(request, *events, expects=request.takes)
 
-    async def _taken(self, request: RunRequest, *events: Event, within: Within) -> None:
+    async def _taken(
+        self, request: RunRequest, *events: Event, expects: Sequence[Expectation]
+    ) -> None:
         """Commit what takes a run; where the caller is cancelled meanwhile, its end too."""
+        run = request.scope
         try:
-            await self.journal.append(*events, within=within)
+            await self.journal.hold()
+            await self.journal.append(*events, expects=expects)
+        except Unmet as error:
+            raise not_taken(run.run_id, error) from None
         except anyio.get_cancelled_exc_class():
-            run_id = request.scope.run_id
+            # Another process may have taken it under the same number.
+            mine = RunIs(run.run_id, _RUNNING, run.fence, self.journal.worker)
             with anyio.CancelScope(shield=True), suppress(ClawHiveError):
-                await self._end(request, _cancelled(), broken_off(run_id, Owner.me()))
+                await self._end(request, _cancelled(), (mine,))
             raise
 
     def planner(self, request: RunRequest) -> Planner | None:
@@ -353,9 +364,11 @@ class Orchestrator:
         if result.status == "waiting_approval":
             await self._park(request)
             return
-        await self._end(request, result, release(request.scope.run_id))
+        await self._end(request, result, request.scope.owned)
 
-    async def _end(self, request: RunRequest, result: RunResult, within: Within) -> None:
+    async def _end(
+        self, request: RunRequest, result: RunResult, expects: Sequence[Expectation]
+    ) -> None:
         output = result.output
         text = output if isinstance(output, str) else canonical_text(output)
         body: dict[str, Any] = {
@@ -368,7 +381,7 @@ class Orchestrator:
         if warnings := [*result.warnings, *_unheard(request)]:
             body["warnings"] = warnings
         event = self._event(request, "run.end", body, result.status)
-        await self.journal.append(event, within=within)
+        await self.journal.append(event, expects=expects)
 
     def _used(self, run_id: str) -> Usage:
         return self.models.used(run_id) + self.used_below(run_id)
@@ -380,7 +393,7 @@ class Orchestrator:
         if warnings := [*warnings_of(request.scope.ask), *_unheard(request)]:
             body["warnings"] = warnings
         event = self._event(request, "run.status", body, "waiting_approval")
-        await self.journal.append(event, within=release(run_id))
+        await self.journal.append(event, expects=request.scope.owned)
 
     def _event(self, request: RunRequest, kind: str, body: Mapping[str, Any], status: str) -> Event:
         return run_event(request.scope, request.principal, kind, body, status=status)

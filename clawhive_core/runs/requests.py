@@ -47,6 +47,7 @@ from clawhive_core.runs.plans.elevation import Declared, stated_by
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.runs.record.folder import reserved, run_folder
 from clawhive_core.runs.record.lineage import line_of
+from clawhive_core.runs.record.ownership import fence_of
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
 
@@ -244,6 +245,7 @@ class RequestMaker(Caching):
             rules=self.rules(grants, artifacts),
             allow=allow_list(self.config, principal),
             grounds=grounds_of(task, more.get("task_type"), options.words),
+            fence=1,
             **self._surroundings(options),
         )
         rounds = options.max_tool_rounds
@@ -284,6 +286,7 @@ class RequestMaker(Caching):
             rules=self.rules(rights, run.artifacts),
             asked=record.asked,
             grounds=self._remembered(request, record),
+            fence=fence_of(self.log, run_id) + 1,
             **self._surroundings(options),
         )
         return replace(request, scope=scope, declared=declared)

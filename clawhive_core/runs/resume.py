@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -21,6 +20,7 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models, Provider
@@ -28,7 +28,6 @@ from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, ToolSource
 from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
 from clawhive_core.runs.record.journal import run_event
-from clawhive_core.runs.record.ownership import release
 from clawhive_core.runs.replays.replay import (
     ANSWERS,
     COMPARED,
@@ -55,20 +54,26 @@ class ResumingJournal(RecordedJournal):
         super().__init__(record)
         self._log = log
 
+    @property
+    def worker(self) -> str:
+        """Who executes the run."""
+        return self._log.worker
+
+    async def hold(self) -> None:
+        """Make sure that its lease holds."""
+        await self._log.hold()
+
     async def append(
-        self,
-        *events: Event,
-        sync: bool = False,
-        within: Callable[[sqlite3.Connection], None] | None = None,
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
     ) -> list[int]:
         """Compare the recorded events and commit the others."""
-        return await self._log.append(*self._new(events), sync=sync, within=within)
+        return await self._log.append(*self._new(events), sync=sync, expects=expects)
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
         """Compare the recorded events and queue the others."""
         new = self._new(events)
         if new:
-            self._log.post(*new)
+            self._log.post(*new, expects=expects)
 
     def _new(self, events: tuple[Event, ...]) -> list[Event]:
         return [event for event in events if not self._is_recorded(event)]
@@ -218,11 +223,12 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
     try:
         await again.resume(request)
     except Diverged as parted:
-        body = {"reason": "it does not go the way that its log says"}
+        reason = "it does not go the way that its log says"
+        body = {"reason": reason, "fence": request.scope.fence + 1}
         event = run_event(
             request.scope, request.principal, "run.status", body, status="interrupted"
         )
-        await live.log.append(event, within=release(run_id))
+        await live.log.append(event, expects=request.scope.owned)
         difference = parted.difference
         raise RunError(
             f"run {run_id} cannot go on: {'' if difference is None else difference.message}",

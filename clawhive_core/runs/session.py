@@ -10,8 +10,10 @@ from clawhive_core.execution.results import error_of
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall
+from clawhive_core.protocols.ledger import Unmet
 from clawhive_core.runs.orchestrator import RunRequest, RunResult
 from clawhive_core.runs.record.journal import Journal
+from clawhive_core.runs.record.ownership import taken_over
 
 
 class Session:
@@ -56,8 +58,13 @@ class Session:
             f"{self.run_id}/c{index}",
             ordinal=index,
         )
-        outcome = await self._door.invoke(ToolCall(f"call_{index}", name, dict(input)), scope)
-        await self._journal.append()
+        try:
+            outcome = await self._door.invoke(ToolCall(f"call_{index}", name, dict(input)), scope)
+            await self._journal.append(expects=scope.run.owned)
+        except Unmet as error:
+            if error.expectation not in scope.run.owned:
+                raise
+            raise taken_over(self.run_id) from None
         self._last = outcome
         if not isinstance(outcome, Refusal):
             self._artifacts.extend(outcome.artifacts)

@@ -197,7 +197,7 @@ class Stopping:
         assert len(ownership.recover(self.hive.log)) == 1
 
 
-FORGET = "DELETE FROM run_owners"
+FORGET = "UPDATE runs SET worker = NULL"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from clawhive_core.testing import ScriptedModel, memory_hive
 MODEL = "scripted:test"
 
 
-@pytest.mark.parametrize("table", ["blobs", "events", "runs", "run_owners"])
+@pytest.mark.parametrize("table", ["blobs", "events", "runs"])
 async def test_a_run_on_a_log_without_a_table_says_what_is_wrong(table):
     async with memory_hive(adapters=[ScriptedModel(["one", "two"])]) as hive:
         run = await hive.run("go", model=MODEL)

@@ -135,7 +135,7 @@ async def test_a_planner_that_fails_fails_its_run_and_leaves_no_owner(
     monkeypatch.setitem(hive._orchestrator.planners, "procedure", Planner(answer))
     run = await hive.run(task="job", input={"language": "x"})
     assert (run["status"], run["error"]["code"]) == ("failed", code)
-    assert hive.log.read("SELECT count(*) FROM run_owners")[0][0] == 0
+    assert hive.log.read("SELECT count(*) FROM runs WHERE worker IS NOT NULL")[0][0] == 0
     assert (await hive.replay("last")).ok is False or code == "invalid_plan"
 
 

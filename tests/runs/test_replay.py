@@ -214,7 +214,7 @@ async def test_an_interrupted_run_repeats_as_far_as_it_came(tools, define, tmp_p
             closing(sqlite3.connect(copied / "hive.db")) as copy,
         ):
             live.backup(copy)
-            copy.execute("UPDATE run_owners SET process_start = 'another'")
+            copy.execute("UPDATE leases SET process_start = 'another'")
             copy.commit()
         return "ok"
 

@@ -10,8 +10,8 @@ from clawhive_core.hive.hive import Hive, RunOptions
 from clawhive_core.model.events import Event
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.protocols.ledger import RunIs
 from clawhive_core.runs.record import ownership
-from clawhive_core.runs.record.owner import Owner
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 GUARDED = {"risk": "guarded", "idempotent": True}
@@ -195,14 +195,11 @@ async def test_a_run_that_somebody_takes_up_is_busy_for_others(tools, define):
     async with memory_hive(providers=[tools]) as hive:
         define(hive, step("keep", "test.keep"))
         run = await hive.run(task="job")
-        run_id = run["run_id"]
-        await hive.log.append(
-            Event("run.status", {"reason": None}, run_id=run_id, status="running"),
-            within=ownership.take_up(run_id, Owner.me()),
-        )
+        body = {"reason": None, "fence": 2, "worker": "worker_living"}
+        taken = Event("run.status", body, run_id=run["run_id"], status="running")
+        await hive.log.append(taken, expects=[RunIs(run["run_id"], ownership.STOPPED, 1)])
         with pytest.raises(RunBusy):
             await hive.resume("last")
-        await hive.log.append(within=ownership.release(run_id))
         ownership.recover(hive.log)
         hive.approvals.resolve("last", "approve", by="user:ana")
         assert (await hive.resume("last"))["status"] == "succeeded"
@@ -247,7 +244,7 @@ async def test_a_living_owner_notices_that_its_run_is_cancelled(tools, define):
                 (row,) = hive.log.read("SELECT run_id FROM runs")
                 assert ownership.cancel(hive.log, row[0]) is True
         assert (ended[0]["status"], ended[0]["error"]["code"]) == ("cancelled", "cancelled")
-        assert hive.log.read("SELECT * FROM run_owners") == []
+        assert hive.log.read("SELECT * FROM runs WHERE worker IS NOT NULL") == []
 
 
 async def test_a_cancelled_session_tells_its_caller(tools):

@@ -10,7 +10,7 @@ from clawhive_core.runs.replays.replay_live import RecordedTools
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
-FORGET = "DELETE FROM run_owners"
+FORGET = "UPDATE runs SET worker = NULL"
 TURNS = [calling("test.send", {"n": 1}), calling("test.send", {"n": 2}), "sent"]
 
 

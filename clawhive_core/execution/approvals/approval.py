@@ -143,7 +143,7 @@ class Approvals:
             "expires_at": expiry(),
             "tool": Blob(None if pending.meta is None else ToolIdentity.of(pending.meta).text),
         }
-        await self.book.log.append(pending.asked(more))
+        await self.book.log.append(pending.asked(more), expects=pending.scope.run.owned)
         return self.book.find(approval_id)
 
     async def settle(self, scope: CallScope, elsewhere: Sequence[str] = ()) -> None:

@@ -77,5 +77,6 @@ class Repeater:
         value = refusal.to_dict()
         result = ToolResult(pending.call.id, canonical_text(value), is_error=True, structured=value)
         error = {"code": refusal.error, "message": refusal.message}
-        await self.log.append(pending.ended("unknown", result, error))
+        ended = pending.ended("unknown", result, error)
+        await self.log.append(ended, expects=pending.scope.run.owned)
         return result

@@ -247,7 +247,8 @@ class Loop:
 
     def _note(self, kind: str, body: Mapping[str, Any], step_id: str) -> None:
         columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
-        self.journal.post(run_event(self.run, self.principal, kind, body, **columns))
+        event = run_event(self.run, self.principal, kind, body, **columns)
+        self.journal.post(event, expects=self.run.owned)
 
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
         """Run a turn's calls side by side; the results come back in the order of the calls."""
@@ -313,7 +314,8 @@ class Loop:
         }
         status = "succeeded" if error is None else "failed"
         columns: dict[str, Any] = {"step_id": self._step(turn), "status": status}
-        self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
+        event = run_event(self.run, self.principal, "step.end", body, **columns)
+        self.journal.post(event, expects=self.run.owned)
 
     def _step(self, turn: int) -> str:
         return f"{self.run.run_id}/r{turn}"

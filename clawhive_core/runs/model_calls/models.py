@@ -186,9 +186,9 @@ class Models:
         started = self._started(request, scope)
         if self._leaves(adapter):
             # Before it leaves this process, this and all that was recorded before is durable.
-            await self._journal.append(started)
+            await self._journal.append(started, expects=scope.run.owned)
         else:
-            self._journal.post(started)
+            self._journal.post(started, expects=scope.run.owned)
         try:
             asked = request.to_model(name, self._answers(scope))
             response = await self._answer(adapter, asked, scope, right)
@@ -224,9 +224,9 @@ class Models:
         right = self._allow(embedder, scope)
         started = _embedding_started(called, model, asked, scope)
         if self._leaves(embedder):
-            await self._journal.append(started)
+            await self._journal.append(started, expects=scope.run.owned)
         else:
-            self._journal.post(started)
+            self._journal.post(started, expects=scope.run.owned)
         try:
             found = await self._embedded(embedder, asked, called, scope, right)
         except ClawHiveError as failure:
@@ -441,7 +441,8 @@ class Models:
         *,
         prechecked: bool = False,
     ) -> None:
-        self._journal.post(scope.event(kind, body, status, prechecked=prechecked))
+        event = scope.event(kind, body, status, prechecked=prechecked)
+        self._journal.post(event, expects=scope.run.owned)
 
     def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""

@@ -116,7 +116,8 @@ async def elevated(
         return
     step_id = grants[0].scope_id
     body = {"grants": [grant.to_dict() for grant in grants]}
-    await journal.append(run_event(run, principal, "grant.issued", body, step_id=step_id))
+    event = run_event(run, principal, "grant.issued", body, step_id=step_id)
+    await journal.append(event, expects=run.owned)
     run.rules.extend(grants)
     try:
         yield elevation

@@ -73,7 +73,7 @@ class Planning:
         new = tuple(step for step in plan.steps if step.name not in self._steps)
         plan = replace(plan, steps=(*self._steps.values(), *new))
         check_plan(plan)
-        await self.journal.append(self._made(plan))
+        await self.journal.append(self._made(plan), expects=request.scope.owned)
         runner = PlanRunner(
             self.door,
             self.journal,

@@ -211,7 +211,8 @@ class PlanRunner:
             "error": error,
         }
         columns: dict[str, Any] = {"step_id": self._id(step), "status": status}
-        self.journal.post(run_event(self.run, self.principal, "step.end", body, **columns))
+        event = run_event(self.run, self.principal, "step.end", body, **columns)
+        self.journal.post(event, expects=self.run.owned)
         return StepResult(status, error=error)
 
     @property

@@ -24,6 +24,7 @@ from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResul
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.plans.tasks import make_task, permissions_of
 from clawhive_core.skills.contracts.skill import Skill, TaskType
@@ -185,12 +186,14 @@ class _Unrecorded:
     def __init__(self) -> None:
         self.redactor = Redactor()  # idle: nothing is written
 
-    async def append(self, *events: Event, **_: object) -> list[int]:
-        del events
+    async def append(
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
+    ) -> list[int]:
+        del events, sync, expects
         return []
 
-    def post(self, *events: Event) -> None:
-        del events
+    def post(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
+        del events, expects
 
 
 def _tell(context: ToolContext, signal: Signal) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from clawhive_core.events.redaction import Redactor
@@ -11,6 +10,7 @@ from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
+from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
 
 ENDED: Final = "its step ended"
 """Why a step's grants end; a resumed run does not give them again."""
@@ -23,16 +23,26 @@ class Journal(Protocol):
     """What keeps secrets out of what is written."""
 
     async def append(
-        self,
-        *events: Event,
-        sync: bool = False,
-        within: Callable[[sqlite3.Connection], None] | None = None,
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
     ) -> list[int]:
-        """Commit events; returns once they are durable."""
+        """Commit events where all that is expected holds; returns once they are durable."""
         ...
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
         """Queue events behind what is queued."""
+        ...
+
+
+class RunJournal(Journal, Protocol):
+    """A journal in which runs are taken."""
+
+    @property
+    def worker(self) -> str:
+        """Who executes the runs that are written here."""
+        ...
+
+    async def hold(self) -> None:
+        """Make sure that its lease on what is taken next holds."""
         ...
 
 
@@ -68,4 +78,5 @@ def end_grants(
     """Record that grants of a step ended, and why."""
     for grant in grants:
         body = {"grant_id": grant.grant_id, "reason": reason}
-        journal.post(run_event(run, principal, "grant.revoked", body, step_id=grant.scope_id))
+        event = run_event(run, principal, "grant.revoked", body, step_id=grant.scope_id)
+        journal.post(event, expects=run.owned)

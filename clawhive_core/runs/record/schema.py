@@ -31,6 +31,20 @@ SCHEMA = RoomSchema(
         CREATE INDEX runs_of_parent ON runs(parent_run_id) WHERE parent_run_id IS NOT NULL;
         CREATE INDEX runs_below ON runs(trace_id) WHERE parent_run_id IS NOT NULL;
         """,
+        # Who executes a run is a part of it now, under a fence that each taking and each
+        # interruption raises; that its worker lives is said once for all of its runs.
+        """
+        ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE runs ADD COLUMN worker TEXT;
+        DROP TABLE run_owners;
+        CREATE TABLE leases(
+          worker TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
+          process_start TEXT NOT NULL, until REAL NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE cancel_requests(
+          run_id TEXT PRIMARY KEY, fence INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
     ),
 )
 
@@ -39,7 +53,7 @@ def _on_start(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     event = stored.event
     task = event.body["task"]
     connection.execute(
-        "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?)",
+        "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?, ?)",
         (
             event.run_id,
             event.trace_id,
@@ -53,20 +67,24 @@ def _on_start(connection: sqlite3.Connection, stored: StoredEvent) -> None:
             stored.ts,
             event.body["artifacts"],
             stored.seq,
+            event.body.get("fence", 0),
+            event.body.get("worker"),
         ),
     )
 
 
 def _on_status(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    event = stored.event
     connection.execute(
-        "UPDATE runs SET status = ? WHERE run_id = ?", (stored.event.status, stored.event.run_id)
+        "UPDATE runs SET status = ?, fence = coalesce(?, fence), worker = ? WHERE run_id = ?",
+        (event.status, event.body.get("fence"), event.body.get("worker"), event.run_id),
     )
 
 
 def _on_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     error = stored.event.body["error"]
     connection.execute(
-        "UPDATE runs SET status = ?, ended_at = ?, error = ? WHERE run_id = ?",
+        "UPDATE runs SET status = ?, ended_at = ?, error = ?, worker = NULL WHERE run_id = ?",
         (
             stored.event.status,
             stored.ts,

@@ -1,101 +1,116 @@
-"""One watch a process over its runs: who wants one cancelled, what was revoked, that they live."""
+"""One watch a process over the runs that it executes: who wants one cancelled, who took one."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import RunOwnedBy, Unmet
 from clawhive_core.runs.record.aside import stopped
+from clawhive_core.runs.record.ownership import taken_over
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle
 
-HEARTBEAT_SECONDS = 5.0
 POLL_SECONDS = 0.5
-"""How often a process looks whether somebody wants one of its runs cancelled."""
+"""How often a process looks whether somebody wants one of its runs cancelled, or took it."""
 
-_CANCELLED = "SELECT run_id FROM run_owners WHERE cancel = 1"
-_RENEW = "UPDATE run_owners SET heartbeat = ? WHERE run_id IN (SELECT value FROM json_each(?))"
+_WATCHED = (
+    "SELECT run_id, fence, EXISTS (SELECT 1 FROM cancel_requests AS c WHERE c.run_id = r.run_id"
+    " AND c.fence = r.fence) FROM runs AS r WHERE run_id IN (SELECT value FROM json_each(?))"
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Watched:
-    """A run that is executed here."""
+    """A run that is executed here, and why its task was made to end."""
 
-    ask: Callable[[], None]
-    """Asks it to end."""
+    run_id: str
+    fence: int
+    task: Task[Any] | None
     look: Callable[[], None]
     """Called at each look at the log."""
+    asked: bool = False
+    lost: bool = False
+
+    def ask(self) -> None:
+        """Cancel its task, once."""
+        if not self.asked and self.task is not None:
+            self.task.cancel()
+        self.asked = True
+
+    def lose(self) -> None:
+        """Cancel its task because somebody else took the run, or interrupted it."""
+        self.lost = True
+        self.ask()
+
+    def reason(self, error: BaseException) -> RunError | None:
+        """Return why it ended with an error; None where the error says so itself."""
+        if isinstance(error, Unmet):
+            if self.asked and self.task is not None:
+                self.task.uncancel()
+            is_lost = error.expectation == RunOwnedBy(self.run_id, self.fence)
+            return taken_over(self.run_id) if is_lost else None
+        if not self.asked or self.task is None or self.task.uncancel() > 0:
+            return None
+        if self.lost:
+            return taken_over(self.run_id)
+        return RunError("the run was cancelled", code="cancelled", place=self.run_id)
 
 
 class Watch:
-    """Looks at the log for all runs of a process at once, and renews their heartbeats together.
+    """Looks at the log for all runs of a process at once.
 
     Args:
         log: The project's log.
-        seconds: How often heartbeats are renewed.
         look: Called once at each look, whatever runs there are.
     """
 
-    def __init__(
-        self,
-        log: EventLog,
-        seconds: float = HEARTBEAT_SECONDS,
-        look: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, log: EventLog, look: Callable[[], None] = lambda: None) -> None:
         self._log = log
         self._also = look
-        self._seconds = seconds
         self._runs: dict[str, Watched] = {}
         self._first: TimerHandle | None = None
         self._task: Task[None] | None = None
 
     @asynccontextmanager
     async def owned(
-        self, run_id: str, look: Callable[[], None] = lambda: None
+        self, run_id: str, fence: int, look: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[Callable[[], None]]:
-        """Watch a run while the body executes it; cancel the body when somebody asks for it.
+        """Watch a run while the body executes it; cancel the body when it is to end.
 
         Whoever is in this process asks by what it gives. `look` is called at each look at the log;
         what it cannot read is for the next decision to tell.
 
         Raises:
             RunError: `cancelled`, where the body was cancelled from elsewhere.
+            RunBusy: Another one took the run, or interrupted it.
         """
         import asyncio
 
-        body, asked = asyncio.current_task(), False
-
-        def ask() -> None:
-            nonlocal asked
-            if not asked and body is not None:
-                body.cancel()
-            asked = True
-
-        self._begin(run_id, Watched(ask, look))
+        run = Watched(run_id, fence, asyncio.current_task(), look)
+        self._begin(run)
         try:
             try:
-                yield ask
+                yield run.ask
             finally:
                 await self._end(run_id)
-        except asyncio.CancelledError:
-            if not asked or body is None or body.uncancel() > 0:
+        except (asyncio.CancelledError, Unmet) as error:
+            if (reason := run.reason(error)) is None:
                 raise
-            raise RunError("the run was cancelled", code="cancelled", place=run_id) from None
+            raise reason from None
 
-    def _begin(self, run_id: str, run: Watched) -> None:
+    def _begin(self, run: Watched) -> None:
         import asyncio
 
-        self._runs[run_id] = run
+        self._runs[run.run_id] = run
         if self._task is None and self._first is None:
             # Runs that end before the first look is due need nobody who looks.
             loop = asyncio.get_running_loop()
@@ -116,24 +131,22 @@ class Watch:
             await stopped(task)
 
     async def _watching(self) -> None:
-        beaten = time.monotonic()
         while True:
             with suppress(ClawHiveError):
                 self._look()
-            if time.monotonic() - beaten >= self._seconds:
-                with suppress(ClawHiveError):
-                    await self._log.append(within=self._renew)
-                beaten = time.monotonic()
-            await anyio.sleep(min(self._seconds, POLL_SECONDS))
+            await anyio.sleep(POLL_SECONDS)
 
     def _look(self) -> None:
         self._also()
-        for (run_id,) in map(tuple, self._log.read(_CANCELLED)):
-            if (run := self._runs.get(run_id)) is not None:
+        ids = json.dumps(list(self._runs))
+        for run_id, fence, is_unwanted in map(tuple, self._log.read(_WATCHED, (ids,))):
+            run = self._runs.get(run_id)
+            if run is None:
+                continue
+            if fence > run.fence:
+                run.lose()
+            elif is_unwanted and fence == run.fence:
                 run.ask()
         for run in tuple(self._runs.values()):
             with suppress(ClawHiveError):
                 run.look()
-
-    def _renew(self, connection: sqlite3.Connection) -> None:
-        connection.execute(_RENEW, (time.time(), json.dumps(list(self._runs))))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
@@ -30,6 +29,7 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
 from clawhive_core.runs.callbacks import SIGNAL_FAILED
 from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, enabled_in
@@ -204,23 +204,29 @@ class RecordedJournal:
         self._record = record
         self.redactor = Redactor()  # idle: what is recorded holds no secrets
 
+    @property
+    def worker(self) -> str:
+        """Nobody."""
+        return ""
+
+    async def hold(self) -> None:
+        """Do nothing: nothing is taken."""
+
     async def append(
-        self,
-        *events: Event,
-        sync: bool = False,
-        within: Callable[[sqlite3.Connection], None] | None = None,
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
     ) -> list[int]:
         """Compare events; nothing is written."""
-        del sync, within
+        del sync, expects
         self.post(*events)
         return []
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: Event, expects: Sequence[RunOwnedBy] = ()) -> None:
         """Compare events.
 
         Raises:
             Diverged: An event differs from the recorded one.
         """
+        del expects
         for event in events:
             if event.kind in COMPARED:
                 self._compare(event)

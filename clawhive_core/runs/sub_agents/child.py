@@ -69,6 +69,7 @@ class Nursery:
             allow=allow,
             grounds=Grounds(*parent.grounds.words).below(parent.grounds),
             parent_run_id=parent.run_id,
+            fence=1,
             **aside(parent),
         )
         model = start_of(self.log, parent.run_id)["model"]
