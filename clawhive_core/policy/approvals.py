@@ -24,7 +24,14 @@ from clawhive_core.policy import approval_rows
 from clawhive_core.policy.grants import is_live
 from clawhive_core.policy.ledger import issued, require_given
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent, settle
-from clawhive_core.protocols.ledger import TOO_LATE, ApprovalIs, Expectation, Founded, Unmet
+from clawhive_core.protocols.ledger import (
+    TOO_LATE,
+    ApprovalIs,
+    Expectation,
+    Founded,
+    RunOwnedBy,
+    Unmet,
+)
 from clawhive_core.storage.database import open_database
 
 if TYPE_CHECKING:
@@ -235,12 +242,19 @@ class ApprovalBook:
             require_given(self.log, rows)
         return rows
 
-    def close(self, approval: Approval, state: ApprovalState, reason: str) -> bool:
+    def close(
+        self,
+        approval: Approval,
+        state: ApprovalState,
+        reason: str,
+        expects: Sequence[RunOwnedBy] = (),
+    ) -> bool:
         """End an unused approval as `expired` or `drifted`; whether nobody was quicker."""
         from clawhive_core.policy.answers import Answer
 
+        answer = Answer("deny", "clawhive", reason=reason)
         try:
-            self._settle(approval, state, Answer("deny", "clawhive", reason=reason))
+            self._settle(approval, state, answer, expects=expects)
         except RunError:
             return False
         return True
@@ -254,7 +268,12 @@ class ApprovalBook:
             self.close(_approval(row), "expired", "nobody answered in time")
 
     def _settle(
-        self, approval: Approval, state: ApprovalState, answer: Answer, rights: Sequence[str] = ()
+        self,
+        approval: Approval,
+        state: ApprovalState,
+        answer: Answer,
+        rights: Sequence[str] = (),
+        expects: Sequence[RunOwnedBy] = (),
     ) -> None:
         row = self.log.read(
             "SELECT * FROM approvals WHERE approval_id = ?", (approval.approval_id,)
@@ -282,7 +301,7 @@ class ApprovalBook:
         expected = ApprovalIs(approval.approval_id, allowed, at)
         with self._keeping(approval.approval_id, kept):
             try:
-                self.log.append_now(*before, event, *after, expects=(expected,))
+                self.log.append_now(*before, event, *after, expects=(*expects, expected))
             except Unmet as error:
                 raise _resolved(approval.approval_id, error.found) from None
 

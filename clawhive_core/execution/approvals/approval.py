@@ -100,7 +100,8 @@ class Approvals:
         wanted = await anyio.to_thread.run_sync(call_digest, pending)
         if state == "approved" and approval.digest != wanted:
             state = "drifted"
-            self.book.close(approval, state, "what it was bound to changed after it was asked for")
+            reason = "what it was bound to changed after it was asked for"
+            self.book.close(approval, state, reason, pending.scope.run.owned)
             decision, edited = pending.decision, pending.asked_input is not None
             if decision is not None and decision.verdict == "allow" and not edited:
                 return False
