@@ -4,7 +4,8 @@ Honest means: it validates, resolves the path, and binds what it did to a digest
 the intent is committed before the call and the end before the answer, so that a killed process
 leaves no answer without its row; each row holds the minimum that an audit asks for (the fields of
 requirement C6); rows are chained through one writer thread, and several processes may write the
-same file, so the chain's tip is read inside the transaction. Nothing else.
+same file, so the chain's tip is read inside the transaction, and that the run still is this
+process's own. Nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from queue import SimpleQueue
 from typing import Any
 
 FILE = "docs/page.md"
+RUN = "run_0123456789abcdef"
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -79,6 +81,8 @@ class FloorLog:
         connection.execute(
             "CREATE TABLE events(seq INTEGER PRIMARY KEY, body TEXT, prev TEXT, hash TEXT)"
         )
+        connection.execute("CREATE TABLE runs(run_id TEXT PRIMARY KEY, fence INTEGER NOT NULL)")
+        connection.execute("INSERT INTO runs VALUES(?, 1)", (RUN,))
         going = True
         while going:
             going = self.bell.get() != "close"
@@ -92,6 +96,9 @@ class FloorLog:
         waiting: list[asyncio.Future[None]] = []
         rows: list[tuple[int, str, str, str]] = []
         connection.execute("BEGIN IMMEDIATE")
+        owned = connection.execute("SELECT fence FROM runs WHERE run_id = ?", (RUN,)).fetchone()
+        if owned != (1,):
+            raise RuntimeError("another process took the run")
         tip = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
         seq, prev = tip.fetchone() or (0, "0" * 64)
         while self.queue:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from floor import FILE, SCHEMA, Floor, FloorLog, read
+from floor import FILE, RUN, SCHEMA, Floor, FloorLog, read
 from measure import Sample, Series, alternate, arguments, clock, costs, finish, micros, start
 
 from clawhive_core.catalog.store import CatalogStore
@@ -35,6 +35,8 @@ from clawhive_core.policy import ledger
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import starter_grants
 from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.protocols.ledger import RunOwnedBy
+from clawhive_core.runs.record import schema as runs
 
 GOAL = 1.6
 TOOLS = 50
@@ -55,6 +57,24 @@ FACTS: Mapping[str, Any] = {
     "approval_result": None,
     "parent_invocation_id": None,
 }
+STARTED = Event(
+    "run.start",
+    {
+        "task": {"task_type": None},
+        "parent_run_id": None,
+        "title": "",
+        "artifacts": "out",
+        "fence": 1,
+        "worker": "worker_0123456789abcdef",
+    },
+    trace_id="trace_0123456789abcdef",
+    run_id=RUN,
+    task_id="task_0123456789abcdef",
+    conversation_id="conv_0123456789abcdef",
+    principal="agent:default",
+    status="running",
+)
+OWNED = (RunOwnedBy(RUN, 1),)
 END: Mapping[str, Any] = {"error": None, "is_error": False, "artifacts": []}
 
 Call = Callable[[int], Awaitable[Any]]
@@ -74,11 +94,12 @@ class FloorOnOurLog(Floor):
         real, digest = self.checked(given)
         call = {"id": f"call_{number}", "name": "file.read", "input": Blob(given)}
         facts = {**FACTS, "tool_call": call, "idempotency_key": digest}
-        await self.events.append(self.event("invocation.start", number, "intended", facts))
+        started = self.event("invocation.start", number, "intended", facts)
+        await self.events.append(started, expects=OWNED)
         output = read(real)
         value = {"output": output, "structured": None, "is_error": False}
         end = {**END, "output": Blob(value), "output_preview": output[:200]}
-        self.events.post(self.event("invocation.end", number, "succeeded", end))
+        self.events.post(self.event("invocation.end", number, "succeeded", end), expects=OWNED)
         return output
 
     def event(self, kind: str, number: int, status: str, body: Mapping[str, Any]) -> Event:
@@ -156,6 +177,7 @@ class Ours:
             root=str(root),
             artifacts=str(root / "out"),
             rules=Rules(starter_grants("task_0123456789abcdef", str(DEFAULT_AGENT), variables)),
+            fence=1,
         )
 
     async def open(self) -> None:
@@ -196,8 +218,11 @@ class Bench:
         self.floor_log = FloorLog(root / "floor.db")
         self.floor_log.open()
         self.log = EventLog.open(
-            root / ".clawhive" / "hive.db", (ledger.SCHEMA,), ledger.PROJECTIONS
+            root / ".clawhive" / "hive.db",
+            (ledger.SCHEMA, runs.SCHEMA),
+            {**ledger.PROJECTIONS, "run.start": runs.PROJECTIONS["run.start"]},
         )
+        self.log.append_now(STARTED)
         self.ours = Ours(root, self.log)
         runner.run(self.ours.open())
         floor = Floor(root, self.floor_log)
