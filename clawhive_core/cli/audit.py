@@ -180,10 +180,10 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
     """
     import os
 
-    from clawhive_core.audit.prune import free_bytes
     from clawhive_core.audit.prune import prune as remove
-    from clawhive_core.audit.prune import vacuum as write_anew
     from clawhive_core.config.trust import refuse_inside_run
+    from clawhive_core.events.pruning import free_bytes
+    from clawhive_core.events.pruning import vacuum as write_anew
 
     refuse_inside_run(os.environ, "the log's bodies")
     moment = _moment(before, "--before", datetime.now(UTC))

@@ -13,8 +13,8 @@ from clawhive_core.protocols.ledger import Expectation
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
-Within = Callable[[sqlite3.Connection], None]
-"""What runs first in an append's transaction, such as a compare-and-swap."""
+Effect = Callable[[sqlite3.Connection], None]
+"""What a part of this adapter changes first in an append's transaction; no room has any."""
 
 
 class Append:
@@ -23,6 +23,7 @@ class Append:
     __slots__ = (
         "_done",
         "_future",
+        "effect",
         "error",
         "expects",
         "is_posted",
@@ -32,7 +33,6 @@ class Append:
         "seqs",
         "size",
         "sync",
-        "within",
     )
 
     def __init__(
@@ -41,13 +41,13 @@ class Append:
         *,
         sync: bool = False,
         expects: Sequence[Expectation] = (),
-        within: Within | None = None,
+        effect: Effect | None = None,
     ) -> None:
         self.rows = rows
         self.sync = sync
         self.expects = expects
         """What is checked in its transaction, before anything of it is written."""
-        self.within = within
+        self.effect = effect
         self.size = 0
         """About the bytes that it adds to the file."""
         for row in rows:
@@ -77,7 +77,7 @@ class Append:
     @property
     def is_flush(self) -> bool:
         """Whether it writes nothing and only waits for what was queued before it."""
-        return not self.rows and self.within is None and not self.expects
+        return not self.rows and self.effect is None and not self.expects
 
     def release(self) -> None:
         """Wake a blocking caller."""

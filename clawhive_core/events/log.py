@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.append import Append, Within
+from clawhive_core.events.append import Append, Effect
 from clawhive_core.events.chain import COLUMNS, genesis, selecting
 from clawhive_core.events.expectations import Founding
 from clawhive_core.events.leases import LEASE_SECONDS, LEASES, Lease
@@ -30,7 +30,7 @@ from clawhive_core.storage.database import has_room_to_move, open_database, undo
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
 
-__all__ = ["Apply", "EventLog", "Listener", "Projections", "Within"]
+__all__ = ["Apply", "Effect", "EventLog", "Listener", "Projections"]
 
 _PAGE = 500
 # Numbers first: the index holds them, and rows are read for those of the page only.
@@ -124,7 +124,7 @@ class EventLog:
         *events: Event,
         sync: bool = False,
         expects: Sequence[Expectation] = (),
-        within: Within | None = None,
+        effect: Effect | None = None,
     ) -> list[int]:
         """Commit events in order and return their sequence numbers.
 
@@ -132,10 +132,10 @@ class EventLog:
         caller's events are committed all the same.
 
         Args:
-            events: What to append; none is allowed where `within` does the work.
+            events: What to append; none is allowed where `effect` does the work.
             sync: Wait until the disk has them.
             expects: What must hold; it is checked first, in the same transaction.
-            within: Runs first, in the same transaction, on the writing connection. If it raises,
+            effect: Runs first, in the same transaction, on the writing connection. If it raises,
                 nothing of this append is kept and the caller gets that exception.
 
         Raises:
@@ -143,7 +143,7 @@ class EventLog:
             LogWriteFailed: Nothing of this append was kept.
         """
         return await self._ended(
-            Append(self._rows(events), sync=sync, expects=expects, within=within)
+            Append(self._rows(events), sync=sync, expects=expects, effect=effect)
         )
 
     async def _ended(self, item: Append) -> list[int]:
@@ -171,7 +171,7 @@ class EventLog:
         *events: Event,
         sync: bool = False,
         expects: Sequence[Expectation] = (),
-        within: Within | None = None,
+        effect: Effect | None = None,
     ) -> list[int]:
         """Do what `append` does, blocking the calling thread.
 
@@ -179,7 +179,7 @@ class EventLog:
             Unmet: Something expected does not hold; nothing of this append was kept.
             LogWriteFailed: Nothing of this append was kept.
         """
-        item = Append(self._rows(events), sync=sync, expects=expects, within=within)
+        item = Append(self._rows(events), sync=sync, expects=expects, effect=effect)
         ended = item.waits_blocking()
         self._writer.submit(item)
         ended.acquire()
@@ -229,7 +229,7 @@ class EventLog:
             LogWriteFailed: Posted events were lost.
         """
         atexit.unregister(self.close)
-        self._lease.end(lambda drop: self.append_now(within=drop))
+        self._lease.end(lambda drop: self.append_now(effect=drop))
         # The last connection to a database moves its write-ahead log into the file, which a
         # read-only one cannot: the log would grow with each process, and be read at each opening.
         # Where the disk has no room for both, moving it would use up what is left.
@@ -252,8 +252,8 @@ class EventLog:
             LogWriteFailed: It cannot be written.
         """
         if not self._lease.is_fresh:
-            await self.append(within=self._lease.renew)
-            self._lease.keep(lambda: self.append_now(within=self._lease.renew))
+            await self.append(effect=self._lease.renew)
+            self._lease.keep(lambda: self.append_now(effect=self._lease.renew))
 
     def workers(self) -> list[WorkerRecord]:
         """Return who executes runs, or did so when its lease was last renewed."""
@@ -275,7 +275,7 @@ class EventLog:
             )
 
         asked = (run_id, fence)
-        self.append_now(expects=(RunIs(run_id, EXECUTED, fence),), within=ask)
+        self.append_now(expects=(RunIs(run_id, EXECUTED, fence),), effect=ask)
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query, on a read-only connection of the calling thread.

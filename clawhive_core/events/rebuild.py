@@ -75,7 +75,7 @@ def rebuild(
             for table in tables:
                 _copy(fresh, connection, table)
 
-    log.append_now(within=replace)
+    log.append_now(effect=replace)
     return tuple(found)
 
 

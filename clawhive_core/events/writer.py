@@ -189,7 +189,7 @@ class Writer:
 
     def _is_light(self, item: Append) -> bool:
         """Whether all that an append needs is a little work and no disk."""
-        if item.sync or item.within is not None or item.size > _LITTLE:
+        if item.sync or item.effect is not None or item.size > _LITTLE:
             return False
         return not self._has_projections(item)
 
@@ -326,7 +326,7 @@ class Writer:
         for item in batch:
             if item.expects and not self._is_met(item, transaction):
                 continue
-            if item.within is None and not self._has_projections(item):
+            if item.effect is None and not self._has_projections(item):
                 transaction.add(item)
             else:
                 self._apply(item, transaction)
@@ -366,13 +366,13 @@ class Writer:
         return item.error is None
 
     def _apply(self, item: Append, transaction: Transaction) -> None:
-        """Add one append; what its `within` or its projections raise undoes it alone."""
+        """Add one append; what its `effect` or its projections raise undoes it alone."""
         self._revoked += any(row.columns[1] == GRANT_REVOKED for row in item.rows)
         transaction.owned.clear()
         place = transaction.savepoint()
         try:
-            if item.within is not None:
-                self._do(item.within)
+            if item.effect is not None:
+                self._do(item.effect)
             self._check_open()
             self._project(item, transaction)
             self._check_open()

@@ -69,7 +69,7 @@ def test_events_are_exported_as_they_stand_and_resolved_on_request(log):
 
 def test_a_pruned_body_is_said_to_be(log):
     log.append_now(Event("a", {"o": Blob("x" * 1000)}))
-    log.append_now(within=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
+    log.append_now(effect=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
     (row,) = export(log, "jsonl", bodies=True)
     assert row["body"]["o"]["pruned"] is True
     assert len(row["body"]["o"]["$blob"]) == 64

@@ -1,9 +1,11 @@
 import pytest
 
 from clawhive_core.audit import prune as prune_module
-from clawhive_core.audit.prune import free_bytes, prune, vacuum
+from clawhive_core.audit.prune import prune
 from clawhive_core.audit.verify import verify
+from clawhive_core.events import pruning
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.pruning import free_bytes, vacuum
 from clawhive_core.model.events import Blob, Event
 
 D = "2026-06-01T00:00:00.000000Z"
@@ -101,14 +103,14 @@ def test_a_pruned_content_that_is_written_again_is_there_again(log, path, tmp_pa
 
 def test_what_an_event_needs_that_was_written_meanwhile_stays(log, monkeypatch):
     put(log, OLD, "A1", "B1", "C1")
-    real = prune_module._present
+    real = prune_module.present_bodies
 
     def slow(log, bodies):
         found = real(log, bodies)
         put(log, NEW, "B1")
         return found
 
-    monkeypatch.setattr(prune_module, "_present", slow)
+    monkeypatch.setattr(prune_module, "present_bodies", slow)
     found = prune(log, D)
     assert left(log) == ["B1"]
     assert found.bodies == 2
@@ -120,7 +122,7 @@ def test_a_prune_that_is_broken_off_leaves_every_body_whole_or_gone_and_recorded
 ):
     monkeypatch.setattr(prune_module, "_BATCH", 2)
     put(log, OLD, "A1", "B1", "C1", "D1", "E1")
-    real, made = prune_module._tombstones, []
+    real, made = pruning._tombstones, []
 
     def breaking(*arguments):
         def remove(connection):
@@ -131,7 +133,7 @@ def test_a_prune_that_is_broken_off_leaves_every_body_whole_or_gone_and_recorded
 
         return remove
 
-    monkeypatch.setattr(prune_module, "_tombstones", breaking)
+    monkeypatch.setattr(pruning, "_tombstones", breaking)
     with pytest.raises(OSError, match="the disk is gone"):
         prune(log, D)
     assert len(left(log)) == 5 - 2 * batches
@@ -169,6 +171,6 @@ def test_a_tombstone_that_no_prune_made_is_a_missing_body(log, path, tmp_path):
     put(log, OLD, "A1")
     put(log, NEW, "B1")
     prune(log, D)
-    log.append_now(within=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
+    log.append_now(effect=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
     report = verify(path, tmp_path / "user")
     assert [(p.code, p.seq) for p in report.problems] == [("missing_body", 2)]

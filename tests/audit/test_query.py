@@ -81,7 +81,7 @@ def test_more_than_a_page_is_found(log):
 
 
 def test_text_is_not_found_in_a_body_that_was_pruned(log):
-    log.append_now(within=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
+    log.append_now(effect=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
     assert seqs(log, text="nadel") == []
 
 

@@ -73,7 +73,7 @@ async def test_a_lone_caller_gives_others_their_turn_and_hears_that_it_is_cancel
 
 
 @pytest.mark.parametrize(
-    "options", [{"sync": True}, {"within": lambda _: None}], ids=["sync", "within"]
+    "options", [{"sync": True}, {"effect": lambda _: None}], ids=["sync", "effect"]
 )
 async def test_what_waits_for_the_disk_or_runs_foreign_code_is_left_to_the_writer(log, options):
     assert not await is_committed_here(log, Event("a", {}), **options)
@@ -207,7 +207,7 @@ async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
         entered.set()
         release.wait(30)
 
-    gate = asyncio.ensure_future(log.append(Event("gate", {}), within=hold))
+    gate = asyncio.ensure_future(log.append(Event("gate", {}), effect=hold))
     await asyncio.to_thread(entered.wait, 30)
     assert not await is_committed_here(log, Event("a", {}))
     release.set()
@@ -359,7 +359,7 @@ async def test_what_is_pressing_presses_until_it_is_committed_and_not_only_taken
         entered.set()
         release.wait(30)
 
-    gate = asyncio.ensure_future(log.append(Event("gate", {}), within=hold))
+    gate = asyncio.ensure_future(log.append(Event("gate", {}), effect=hold))
     put_pressing(log, Event("a", {}))
     await asyncio.to_thread(entered.wait, 30)
     waiting = asyncio.ensure_future(log.post_or_wait(Event("b", {})))

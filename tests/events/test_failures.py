@@ -19,7 +19,7 @@ def limit(log, pages):
         used = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {used + pages}").fetchone()
 
-    log.append_now(within=set_limit)
+    log.append_now(effect=set_limit)
 
 
 def kinds(log):
@@ -55,9 +55,9 @@ async def test_a_failed_commit_is_told_to_every_waiter_of_its_batch(log):
     limit(log, 5)
     release, entered, failed = threading.Event(), anyio.Event(), []
 
-    async def append(name, body, within=None):
+    async def append(name, body, effect=None):
         try:
-            await log.append(Event(name, body), within=within)
+            await log.append(Event(name, body), effect=effect)
         except LogWriteFailed:
             failed.append(name)
 
@@ -83,7 +83,7 @@ async def test_after_a_lost_post_the_log_refuses_everything(open_log, path, tmp_
     limits = (
         lambda: log.append_now(Event("after", {})),
         lambda: log.post(Event("after", {})),
-        lambda: log.append_now(within=lambda _: None),
+        lambda: log.append_now(effect=lambda _: None),
     )
     for attempt in limits:
         with pytest.raises(LogWriteFailed, match="full"):
@@ -111,7 +111,7 @@ def test_a_post_whose_projection_raises_is_a_lost_post(open_log):
     log = open_log((), {"bad": (fail,)})
     log.post(Event("bad", {}))
     with pytest.raises(LogWriteFailed, match="ZeroDivisionError"):
-        log.append_now(Event("a", {}), within=lambda _: None) and log.append_now(Event("b", {}))
+        log.append_now(Event("a", {}), effect=lambda _: None) and log.append_now(Event("b", {}))
 
 
 async def test_what_waits_behind_a_lost_post_is_refused_too(open_log):
@@ -145,7 +145,7 @@ async def test_what_waits_behind_a_lost_post_is_refused_too(open_log):
 
 def test_a_database_that_became_read_only_fails_the_append(log):
     log.append_now(Event("before", {}))
-    log.append_now(within=lambda c: c.execute("PRAGMA query_only = ON") and None)
+    log.append_now(effect=lambda c: c.execute("PRAGMA query_only = ON") and None)
     with pytest.raises(LogWriteFailed, match="read-only") as caught:
         log.append_now(Event("lost", {}))
     assert caught.value.data["cause"] == "read_only"
@@ -168,7 +168,7 @@ def test_a_file_that_was_deleted_or_replaced_is_noticed(log, path, replacement):
 def test_a_within_that_ends_the_transaction_keeps_nothing(log, path, tmp_path, statement):
     log.append_now(Event("before", {}))
     with pytest.raises(LogWriteFailed, match="ended its transaction") as caught:
-        log.append_now(Event("lost", {}), within=lambda c: c.execute(statement) and None)
+        log.append_now(Event("lost", {}), effect=lambda c: c.execute(statement) and None)
     assert caught.value.fix == "Leave BEGIN, COMMIT and ROLLBACK to the log."
     assert "LogWriteFailed" not in caught.value.message
     assert log.append_now(Event("after", {})) == [2]
@@ -181,7 +181,7 @@ def test_a_baseexception_of_within_reaches_its_caller_and_the_writer_lives(log):
         raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        log.append_now(Event("lost", {}), within=leave)
+        log.append_now(Event("lost", {}), effect=leave)
     assert log.append_now(Event("after", {})) == [1]
 
 
@@ -193,7 +193,7 @@ def test_posting_has_a_bound(log, monkeypatch):
         entered.set()
         release.wait(30)
 
-    waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), within=hold))
+    waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), effect=hold))
     waiting.start()
     assert entered.wait(30)
 
@@ -222,7 +222,7 @@ def test_a_log_that_is_closing_takes_nothing_more_and_keeps_what_it_took(path):
             log.post(Event("late", {}))
             taken.append("late")
 
-    waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), within=hold))
+    waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), effect=hold))
     waiting.start()
     assert entered.wait(30)
     closing = threading.Thread(target=log.close)

@@ -72,7 +72,7 @@ def test_only_what_must_survive_a_power_cut_waits_for_the_disk(log):
 
     wanted = [False, True, True, False, False, True]
     for sync in wanted:
-        log.append_now(Event("a", {}), sync=sync, within=look)
+        log.append_now(Event("a", {}), sync=sync, effect=look)
     normal, full = 1, 2
     assert seen == [full if sync else normal for sync in wanted]
 
@@ -180,7 +180,7 @@ async def test_a_cancelled_append_is_committed_and_harms_nobody(log):
     entered = anyio.Event()
 
     async def blocked():
-        await log.append(Event("first", {}), within=lambda _: release.wait(30) and None)
+        await log.append(Event("first", {}), effect=lambda _: release.wait(30) and None)
 
     async def cancelled(scope):
         with scope:
@@ -201,7 +201,7 @@ async def test_a_cancelled_append_is_committed_and_harms_nobody(log):
 async def test_within_runs_in_the_same_transaction(open_log):
     log = open_log((COUNTERS,))
     await log.append(
-        Event("a", {}), within=lambda c: c.execute("INSERT INTO counters VALUES ('x', 1)") and None
+        Event("a", {}), effect=lambda c: c.execute("INSERT INTO counters VALUES ('x', 1)") and None
     )
     assert [tuple(row) for row in log.read("SELECT * FROM counters")] == [("x", 1)]
 
@@ -214,9 +214,9 @@ async def test_a_raising_within_undoes_its_append_alone(open_log):
         connection.execute("INSERT INTO counters VALUES ('lost', 1)")
         raise LookupError("quota used up")
 
-    async def append(kind, within=None):
+    async def append(kind, effect=None):
         try:
-            await log.append(Event(kind, {}), Event(kind, {}), within=within)
+            await log.append(Event(kind, {}), Event(kind, {}), effect=effect)
         except LookupError as error:
             errors.append((kind, str(error)))
 
@@ -237,15 +237,15 @@ async def test_a_raising_within_undoes_its_append_alone(open_log):
 
 def test_within_alone_needs_no_event(open_log):
     log = open_log((COUNTERS,))
-    assert log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None) == []
+    assert log.append_now(effect=lambda c: c.execute("DELETE FROM counters") and None) == []
     with pytest.raises(KeyError):
-        log.append_now(within=lambda _: {}["x"])
+        log.append_now(effect=lambda _: {}["x"])
     assert rows(log) == []
 
 
 async def test_within_is_a_compare_and_swap_between_logs(open_log):
     logs = [open_log((COUNTERS,)) for _ in range(3)]
-    logs[0].append_now(within=lambda c: c.execute("INSERT INTO counters VALUES ('q', 5)") and None)
+    logs[0].append_now(effect=lambda c: c.execute("INSERT INTO counters VALUES ('q', 5)") and None)
     taken = []
 
     def take(connection):
@@ -256,7 +256,7 @@ async def test_within_is_a_compare_and_swap_between_logs(open_log):
     async def work(log):
         for _ in range(5):
             try:
-                taken.extend(await log.append(Event("taken", {}), within=take))
+                taken.extend(await log.append(Event("taken", {}), effect=take))
             except LookupError:
                 continue
 
@@ -326,7 +326,7 @@ async def test_posts_ring_for_a_writer_that_works_no_further_time(log):
         release.wait(30)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(log.append, Event("gate", {}), within=hold))
+        group.start_soon(partial(log.append, Event("gate", {}), effect=hold))
         await anyio.to_thread.run_sync(entered.wait, 30)
         for number in range(20):
             log.post(Event("a", {"n": number}))
@@ -349,15 +349,15 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
         entered.set()
         release.wait(30)
 
-    async def append(*kinds, within=None):
+    async def append(*kinds, effect=None):
         events = [Event(kind, {"b": Blob("x" * 600)}) for kind in kinds]
         try:
-            await log.append(*events, within=within)
+            await log.append(*events, effect=effect)
         except ZeroDivisionError:
             failed.append(kinds)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(append, "gate", within=hold))
+        group.start_soon(partial(append, "gate", effect=hold))
         await anyio.to_thread.run_sync(entered.wait, 30)
         for kinds in (("before",), ("first", "bad"), ("after", "last")):
             group.start_soon(append, *kinds)
@@ -383,7 +383,7 @@ def test_the_epoch_differs_once_a_right_may_have_been_revoked(open_log, path):
     epochs = [epoch()]
     log.append_now(Event("a", {}))
     log.append_now(Event("count", {}))
-    log.append_now(within=lambda c: c.execute("DELETE FROM counters") and None)
+    log.append_now(effect=lambda c: c.execute("DELETE FROM counters") and None)
     assert epoch() == epochs[-1]
     for change in (
         lambda: log.append_now(Event("grant.revoked", {"grant_id": "g"})),
@@ -393,7 +393,7 @@ def test_the_epoch_differs_once_a_right_may_have_been_revoked(open_log, path):
         epochs.append(epoch())
     assert len(set(epochs)) == len(epochs)
     during = []
-    log.append_now(within=lambda _: during.append(log.epoch()))
+    log.append_now(effect=lambda _: during.append(log.epoch()))
     assert during == [None]
     log.close()
     assert log.epoch() is None
@@ -544,7 +544,7 @@ def test_a_body_that_imitates_a_reference_is_kept_apart(log):
 def test_a_pruned_body_is_an_error_with_the_code_pruned(log):
     value = "long " * 1000
     log.append_now(Event("a", {"output": Blob(value)}))
-    log.append_now(within=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
+    log.append_now(effect=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
     (stored,) = log.events()
     with pytest.raises(ClawHiveError) as caught:
         log.load(stored.event.body["output"])
@@ -580,7 +580,7 @@ def test_rows_and_bodies_cannot_be_changed(log, statement):
     log.append_now(Event("a", {"output": Blob("x" * 1000)}))
     before = rows(log)
     with pytest.raises(sqlite3.IntegrityError, match=r"append-only|pruned"):
-        log.append_now(within=lambda c: c.execute(statement) and None)
+        log.append_now(effect=lambda c: c.execute(statement) and None)
     assert rows(log) == before
 
 
@@ -597,7 +597,7 @@ def test_a_loop_that_ended_before_its_append_harms_nobody(log):
 
     async def abandon():
         with anyio.move_on_after(0):
-            await log.append(Event("abandoned", {}), within=hold)
+            await log.append(Event("abandoned", {}), effect=hold)
 
     anyio.run(abandon)
     assert entered.wait(30)

@@ -43,7 +43,7 @@ def log(open_log):
 
 
 def tamper(log, statement):
-    log.append_now(within=lambda c: c.execute(statement) and None)
+    log.append_now(effect=lambda c: c.execute(statement) and None)
 
 
 def grants(log):

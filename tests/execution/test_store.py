@@ -121,7 +121,7 @@ def test_it_behaves_like_a_dict_and_can_be_made_anew_from_the_log(tmp_path_facto
         assert await mine.keys("a") == sorted(key for key in model if key.startswith("a"))
         assert {key: await mine.get(key) for key in model} == model
         assert compare(log, store.PROJECTIONS, (store.TABLE,)) == ()
-        log.append_now(within=lambda c: c.execute("DELETE FROM stored_values") and None)
+        log.append_now(effect=lambda c: c.execute("DELETE FROM stored_values") and None)
         rebuild(log, store.PROJECTIONS, (store.TABLE,))
         assert {key: await mine.get(key) for key in model} == model
 

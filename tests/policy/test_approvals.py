@@ -387,7 +387,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("is_written", [False, True], ids=["before the answer", "after it"])
 def test_a_right_for_good_counts_once_its_answer_is_written(book, monkeypatch, is_written):
-    """A process that is killed around the commit leaves neither a right too many nor one too few."""
+    """A process that is killed around the commit leaves no right too many and none too few."""
     ask(book)
     real = EventLog.append_now
 

@@ -128,7 +128,7 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
             replace(grant("fs.read:/c", grant_id="g3", parent_grant="g2"), scope_id="task_2"),
         ]
         former.append_now(ledger.issued(standing))
-        former.append_now(within=lambda connection: connection.execute(FORMER) and None)
+        former.append_now(effect=lambda connection: connection.execute(FORMER) and None)
         before = list(former.events())
         former.close()
     log = EventLog.open(path, [ledger.SCHEMA], ledger.PROJECTIONS)

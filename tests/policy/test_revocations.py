@@ -148,7 +148,7 @@ def test_a_revocation_is_noticed_while_the_log_is_being_written(log, user_dir):
         assert log.epoch() is None
         refresh(rules)
 
-    log.append_now(within=during)
+    log.append_now(effect=during)
     assert rules.authority(NEED).verdict == "deny"
 
 

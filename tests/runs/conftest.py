@@ -193,7 +193,7 @@ class Stopping:
                 pass
             else:
                 pytest.fail("it was not cut")
-        await self.hive.log.append(within=lambda connection: connection.execute(FORGET))
+        await self.hive.log.append(effect=lambda connection: connection.execute(FORGET))
         assert len(ownership.recover(self.hive.log)) == 1
 
 

@@ -385,7 +385,7 @@ async def test_a_run_cut_at_any_row_of_its_log_goes_on_with_the_same_tools(
                 cut_after(patch, left)
                 with suppress(Cut):
                     await hive.run("go", model=MODEL, agent="reader")
-            await hive.log.append(within=lambda connection: connection.execute(FORGET))
+            await hive.log.append(effect=lambda connection: connection.execute(FORGET))
             if not ownership.recover(hive.log):
                 continue  # it was cut before its start was written
             run = await hive.resume("last")

@@ -45,7 +45,7 @@ async def beside(hive):
 
 def lapse(hive):
     """Let every lease lapse, as where its worker says nothing for long."""
-    hive.log.append_now(within=lambda connection: connection.execute(LAPSE) and None)
+    hive.log.append_now(effect=lambda connection: connection.execute(LAPSE) and None)
 
 
 async def left_behind(hive):
@@ -229,7 +229,7 @@ async def test_a_run_without_a_living_executor_is_interrupted_once(hive):
 
 async def test_a_run_whose_worker_is_unknown_is_interrupted(hive):
     run_id = (await left_behind(hive)).scope.run_id
-    hive.log.append_now(within=lambda connection: connection.execute(FORGET) and None)
+    hive.log.append_now(effect=lambda connection: connection.execute(FORGET) and None)
     assert recover(hive.log) == [run_id]
 
 
@@ -287,14 +287,14 @@ async def test_a_beat_keeps_the_runs_of_its_own_worker_only(hive):
         run_id = (await left_behind(dead)).scope.run_id
         await left_behind(hive)
         lapse(hive)
-        await hive.log.append(within=hive.log._lease.renew)
+        await hive.log.append(effect=hive.log._lease.renew)
         assert recover(other.log) == [run_id]
 
 
 async def test_an_executor_that_wakes_first_renews_its_lease_and_goes_on(hive):
     request = await left_behind(hive)
     lapse(hive)
-    await hive.log.append(within=hive.log._lease.renew)
+    await hive.log.append(effect=hive.log._lease.renew)
     async with beside(hive) as other:
         assert recover(other.log) == []
     await hive._orchestrator.end(request, RunResult("succeeded"))

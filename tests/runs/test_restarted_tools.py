@@ -265,7 +265,7 @@ async def test_a_restart_that_lacks_what_was_pruned_does_nothing(job, appending,
         await house.run()
         house.answer()
         prune = "UPDATE blobs SET data = NULL WHERE length(data) > 50000"
-        await house.hive.log.append(within=lambda connection: connection.execute(prune))
+        await house.hive.log.append(effect=lambda connection: connection.execute(prune))
         with pytest.raises(NotReplayable, match="bodies were pruned"):
             await house.hive.resume("last")
         assert (house.lines("instead"), house.lines("kept")) == (0, 0)

@@ -42,7 +42,7 @@ async def killed_in_model_mode(hive, run_id, monkeypatch):
         patch.setattr(Orchestrator, "end", no_end)
         with pytest.raises(Cut):
             await hive.replay(run_id, "model")
-    await hive.log.append(within=lambda connection: connection.execute(FORGET))
+    await hive.log.append(effect=lambda connection: connection.execute(FORGET))
     (run_id,) = ownership.recover(hive.log)
     return run_id
 

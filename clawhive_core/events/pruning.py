@@ -1,0 +1,147 @@
+"""Removing old bodies from the log's file: what is not needed any more, and how it goes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from clawhive_core.events.append import Effect
+from clawhive_core.events.log import EventLog
+from clawhive_core.events.references import references
+from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
+from clawhive_core.storage.database import open_database
+from clawhive_core.storage.faults import storage_error
+
+_WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$blob\"')"
+_VALUES = "SELECT kind, body FROM events WHERE kind IN ('store.put', 'store.delete') ORDER BY seq"
+_ENDED = "SELECT DISTINCT run_id FROM events WHERE kind = 'run.end' AND ts < ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """What nobody needs any more, as one snapshot of the log says."""
+
+    bodies: tuple[str, ...]
+    last_seq: int
+    waiting_runs: int
+
+
+class _StillNeeded(Exception):
+    """An event that was written meanwhile refers to one of the bodies."""
+
+
+def free_bytes(log: EventLog) -> int:
+    """Return how much of the file is free for what will be written.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    pages, size = (log.read(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_size"))
+    return int(pages) * int(size)
+
+
+def vacuum(path: Path) -> None:
+    """Write the database anew without free space, so that the disk gets it back.
+
+    Others may read meanwhile; their writes wait.
+
+    Raises:
+        StorageError: Somebody writes all the time, or the disk has no room for the copy; the
+            database is as it was.
+    """
+    with closing(open_database(path)) as connection:
+        try:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise storage_error(error, path) from error
+
+
+def unused_bodies(log: EventLog, before: str) -> Unused:
+    """Return the bodies that only events before a moment refer to; see `audit.prune.prune`.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    old: dict[str, None] = {}
+    waiting: set[str] = set()
+    with closing(open_database(log.path, read_only=True)) as connection:
+        try:
+            connection.execute("BEGIN")
+            last_seq = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+            ended = {row[0] for row in connection.execute(_ENDED, (before,))}
+            kept = _of_values(connection)
+            for _, ts, run_id, body in connection.execute(_WITH_BODIES):
+                if ts < before and (run_id is None or run_id in ended):
+                    old.update(dict.fromkeys(references(body)))
+                    continue
+                kept.update(references(body))
+                waiting.update([run_id] if ts < before else [])
+        except sqlite3.Error as error:
+            raise storage_error(error, log.path) from error
+    return Unused(tuple(sha for sha in old if sha not in kept), last_seq, len(waiting))
+
+
+def _of_values(connection: sqlite3.Connection) -> set[str]:
+    """Return the bodies of the values that tools keep now; read from where they were put."""
+    values: dict[tuple[Any, ...], str] = {}
+    for kind, body in connection.execute(_VALUES):
+        facts = json.loads(body)
+        key = tuple(facts.get(name) for name in ("user_id", "namespace", "key"))
+        if kind == "store.put":
+            values[key] = body
+        else:
+            values.pop(key, None)
+    return {sha for body in values.values() for sha in references(body)}
+
+
+def present_bodies(log: EventLog, bodies: Sequence[str]) -> dict[str, int]:
+    """Return the bodies that are still there, with their sizes in bytes."""
+    places = ", ".join("?" * len(bodies))
+    sql = "SELECT sha256, length(data) FROM blobs WHERE data IS NOT NULL AND sha256 IN"
+    return {str(row[0]): int(row[1]) for row in log.read(f"{sql} ({places})", bodies)}
+
+
+def remove_bodies(
+    log: EventLog, bodies: Sequence[str], since: int, record: Event
+) -> frozenset[str]:
+    """Make tombstones of bodies and record it; return those that an event refers to since.
+
+    Where there are any, nothing was removed.
+
+    Args:
+        log: The log.
+        bodies: Their digests.
+        since: The number of the last event that was looked at.
+        record: The event that tells of it.
+
+    Raises:
+        LogWriteFailed: Nothing was removed.
+    """
+    needed = set[str]()
+    try:
+        log.append_now(record, sync=True, effect=_tombstones(bodies, since, needed))
+    except _StillNeeded:
+        return frozenset(needed)
+    return frozenset()
+
+
+def _tombstones(bodies: Sequence[str], since: int, needed: set[str]) -> Effect:
+    """Return the part of the transaction that removes bodies, unless one is needed since."""
+
+    def remove(connection: sqlite3.Connection) -> None:
+        newer = connection.execute(f"{_WITH_BODIES} AND seq > ?", (since,))
+        needed.update({sha for row in newer for sha in references(row[3])} & set(bodies))
+        if needed:
+            raise _StillNeeded
+        # Freed pages would keep what was pruned until something is written over them.
+        connection.execute("PRAGMA secure_delete = ON").fetchall()
+        update = "UPDATE blobs SET data = NULL WHERE sha256 = ? AND data IS NOT NULL"
+        connection.executemany(update, ((sha,) for sha in bodies))
+
+    return remove
