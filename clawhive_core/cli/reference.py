@@ -30,8 +30,9 @@ _CODES_INTRO = """\
 # Codes
 
 Every code of an error, a refusal or a finding. `clawhive explain CODE` prints the same. A fix may
-name a command that is planned ([requirements](requirements.md)); `clawhive --help` lists those that are
-there. The page is written by `clawhive_core.cli.reference.render_codes()`; a test compares them.
+name a command that is planned ([requirements](requirements.md)); `clawhive --help` lists those that
+are there. The page is written by `clawhive_core.cli.reference.render_codes()`; a test compares
+them.
 """
 _SHARED_INTRO = "These may stand before the command or after it."
 _FAMILIES = (
