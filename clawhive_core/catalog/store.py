@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 _PAUSE_SECONDS = 0.05
-"""How long nothing is listed again after it was: changes come in showers."""
+"""The time in which nothing is listed again after it was: changes come in bursts."""
 _KEPT_REVISIONS = 64
 _KEPT_SCHEMAS = 10_000
 LOCAL = "local"
@@ -39,7 +39,7 @@ RESERVED = frozenset({"core", "sandbox", LOCAL, "agents"})
 
 @dataclass(slots=True)
 class _News:
-    """Which providers said that their tools changed; told from any thread."""
+    """The providers that said that their tools changed; added to by any thread."""
 
     changed: deque[int] = field(default_factory=deque[int])
     loop: AbstractEventLoop | None = None

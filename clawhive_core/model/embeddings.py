@@ -15,9 +15,9 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 
 MAX_TEXTS = 2_048
-"""How many texts one request may hold."""
+"""The number of texts that one request may hold."""
 MAX_CHARACTERS = 8_000_000
-"""How many characters all of them may have together."""
+"""The number of characters that all of them may have together."""
 MAX_DIMENSION = 16_384
 
 

@@ -11,7 +11,7 @@ from clawhive_core.errors import InvalidInput
 from clawhive_core.model.late import dataclass
 
 MAX_DEPTH = 100
-"""How deep lists and objects may be nested in a copy."""
+"""The depth to which lists and objects may be nested in a copy."""
 SAFE_INTEGER = 2**53 - 1
 """The largest whole number that each reader of JSON reads as it was written."""
 

@@ -194,7 +194,7 @@ class ToolResult:
     edited: str = ""
     """The changes that a person made to the input before approving it; the executor says so."""
     enables: Enablement | None = None
-    """What a core tool enables; nothing of it counts in the result of any other."""
+    """The tools that a core tool enables; nothing of it counts in the result of any other."""
 
     @property
     def value(self) -> Any:
