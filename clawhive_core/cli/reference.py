@@ -31,8 +31,8 @@ _CODES_INTRO = """\
 
 Every code of an error, a refusal or a finding. `clawhive explain CODE` prints the same. A fix may
 name a command that is planned ([requirements](requirements.md)); `clawhive --help` lists those that
-are there. The page is written by `clawhive_core.cli.reference.render_codes()`; a test compares
-them.
+are there. The page is written by `clawhive_core.cli.reference.render_codes()` from
+`clawhive_core/data/codes.toml`; a test compares them.
 """
 _SHARED_INTRO = "These may stand before the command or after it."
 _FAMILIES = (
