@@ -13,7 +13,7 @@ from clawhive_core.errors import ToolError
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested.nested import NestedCalls
 from clawhive_core.execution.pending import idempotency_key
-from clawhive_core.execution.scope import CallScope, Reach, Signal
+from clawhive_core.execution.scope import CallScope, Reach, RunScope, Signal
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant
@@ -61,7 +61,7 @@ class Services(Protocol):
         """Keep a value out of the log from now on."""
         ...
 
-    def note(self, context: ToolContext, event: Event) -> None:
+    def note(self, event: Event, run: RunScope) -> None:
         """Record what the tool was given."""
         ...
 
@@ -249,7 +249,7 @@ class ToolContext:
             )
         self.services.redact(value)
         event = self.scope.event("secret.used", {"name": name, "tool": self.tool})
-        self.services.note(self, event)
+        self.services.note(event, self.scope.run)
         return value
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:

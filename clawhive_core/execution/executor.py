@@ -52,7 +52,7 @@ from clawhive_core.execution.refusals import (
 )
 from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
 from clawhive_core.execution.revoked import ends_with_rights
-from clawhive_core.execution.scope import NESTED, CallScope
+from clawhive_core.execution.scope import NESTED, CallScope, RunScope
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.embeddings import Embeddings, checked_texts
 from clawhive_core.model.events import Event
@@ -448,9 +448,9 @@ class Executor:
         """Keep a value out of the log from now on."""
         self._wiring.redact(secret)
 
-    def note(self, context: ToolContext, event: Event) -> None:
+    def note(self, event: Event, run: RunScope) -> None:
         """Record what a tool was given."""
-        self._wiring.log.post(event, expects=context.scope.run.owned)
+        self._wiring.log.post(event, expects=run.owned)
 
     def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""

@@ -11,7 +11,14 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.records import ActiveRun
 from clawhive_core.model.runs import ENDED
-from clawhive_core.protocols.ledger import EXECUTED, AgentsBelow, Expectation, RunFree, RunIs, Unmet
+from clawhive_core.protocols.ledger import (
+    EXECUTED,
+    AgentsBelow,
+    Expectation,
+    RunFree,
+    RunIs,
+    Unmet,
+)
 from clawhive_core.runs.record.lineage import children_of, used_so_far
 
 STOPPED = frozenset({"waiting_approval", "interrupted"})

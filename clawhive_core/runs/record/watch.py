@@ -1,4 +1,4 @@
-"""One watch a process over the runs that it executes: who wants one cancelled, who took one."""
+"""One watch a process over its runs: who wants one cancelled, who took one, what was revoked."""
 
 from __future__ import annotations
 
@@ -22,34 +22,38 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 """How often a process looks whether somebody wants one of its runs cancelled, or took it."""
 
-_WATCHED = (
-    "SELECT run_id, fence, EXISTS (SELECT 1 FROM cancel_requests AS c WHERE c.run_id = r.run_id"
-    " AND c.fence = r.fence) FROM runs AS r WHERE run_id IN (SELECT value FROM json_each(?))"
-)
+_WATCHED = """
+    SELECT r.run_id, r.fence, c.run_id IS NOT NULL
+    FROM json_each(?) AS mine JOIN runs AS r ON r.run_id = mine.value
+    LEFT JOIN cancel_requests AS c ON c.run_id = r.run_id AND c.fence = r.fence
+"""
 
 
 @dataclass(slots=True)
 class Watched:
-    """A run that is executed here, and why its task was made to end."""
+    """A run that is executed here, and why it was made to end."""
 
     run_id: str
     fence: int
-    task: Task[Any] | None
     look: Callable[[], None]
     """Called at each look at the log."""
+    task: Task[Any] | None
     asked: bool = False
     lost: bool = False
 
     def ask(self) -> None:
-        """Cancel its task, once."""
+        """Cancel the task that executes it, once."""
         if not self.asked and self.task is not None:
             self.task.cancel()
         self.asked = True
 
-    def lose(self) -> None:
-        """Cancel its task because somebody else took the run, or interrupted it."""
-        self.lost = True
-        self.ask()
+    def take(self, fence: int, is_unwanted: bool) -> None:
+        """Take what the log says of it: another one's fence is higher."""
+        if fence > self.fence:
+            self.lost = True
+            self.ask()
+        elif is_unwanted and fence == self.fence:
+            self.ask()
 
     def reason(self, error: BaseException) -> RunError | None:
         """Return why it ended with an error; None where the error says so itself."""
@@ -84,7 +88,7 @@ class Watch:
     async def owned(
         self, run_id: str, fence: int, look: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[Callable[[], None]]:
-        """Watch a run while the body executes it; cancel the body when it is to end.
+        """Watch a run while the body executes it; cancel the body when somebody wants that.
 
         Whoever is in this process asks by what it gives. `look` is called at each look at the log;
         what it cannot read is for the next decision to tell.
@@ -95,7 +99,7 @@ class Watch:
         """
         import asyncio
 
-        run = Watched(run_id, fence, asyncio.current_task(), look)
+        run = Watched(run_id, fence, look, asyncio.current_task())
         self._begin(run)
         try:
             try:
@@ -138,15 +142,8 @@ class Watch:
 
     def _look(self) -> None:
         self._also()
-        ids = json.dumps(list(self._runs))
-        for run_id, fence, is_unwanted in map(tuple, self._log.read(_WATCHED, (ids,))):
-            run = self._runs.get(run_id)
-            if run is None:
-                continue
-            if fence > run.fence:
-                run.lose()
-            elif is_unwanted and fence == run.fence:
-                run.ask()
+        for run_id, fence, is_unwanted in self._log.read(_WATCHED, (json.dumps(list(self._runs)),)):
+            self._runs[run_id].take(fence, bool(is_unwanted))
         for run in tuple(self._runs.values()):
             with suppress(ClawHiveError):
                 run.look()
