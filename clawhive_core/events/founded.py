@@ -33,6 +33,8 @@ class Standing:
     projections: Projections
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the parameters of both conditions stand for."""
+    tables: tuple[str, ...] = ()
+    """What the projections write, where that is more than this table."""
 
 
 def require_founded(log: EventLog, *standings: Standing) -> None:
@@ -56,7 +58,7 @@ def require_founded_in(connection: sqlite3.Connection, *standings: Standing) -> 
         have = _rows(connection, standing)
         if not have:
             continue
-        tables = (standing.table,)
+        tables = standing.tables or (standing.table,)
         made = fold(connection, standing.projections, tables, standing.events, standing.values)
         with closing(made) as fresh:
             forged = have - _rows(fresh, standing)

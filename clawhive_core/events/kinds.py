@@ -309,7 +309,11 @@ _KINDS = (
         GRANT_ISSUED,
         1,
         "a principal got capabilities",
-        {"grants": "each grant: grant_id, capability, mode, scope, scope_id, subject, issuer, ..."},
+        {
+            "grants": "each grant: grant_id, capability, mode, scope, scope_id, subject, issuer...",
+            "set": "what many tasks have alike: {id, subject, task_id, run, members (blob)}; each"
+            " member is [capability, issuer, mode]",
+        },
     ),
     Kind(
         GRANT_REVOKED,

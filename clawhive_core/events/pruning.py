@@ -18,6 +18,8 @@ from clawhive_core.storage.database import open_database
 from clawhive_core.storage.faults import storage_error
 
 _WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$blob\"')"
+# What rights were given is told as long as the log.
+_RIGHTS = "SELECT body FROM events WHERE kind IN ('grant.issued', 'grant.revoked')"
 _VALUES = "SELECT kind, body FROM events WHERE kind IN ('store.put', 'store.delete') ORDER BY seq"
 _ENDED = "SELECT DISTINCT run_id FROM events WHERE kind = 'run.end' AND ts < ?"
 
@@ -76,6 +78,7 @@ def unused_bodies(log: EventLog, before: str) -> Unused:
             last_seq = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
             ended = {row[0] for row in connection.execute(_ENDED, (before,))}
             kept = _of_values(connection)
+            kept.update(sha for row in connection.execute(_RIGHTS) for sha in references(row[0]))
             for _, ts, run_id, body in connection.execute(_WITH_BODIES):
                 if ts < before and (run_id is None or run_id in ended):
                     old.update(dict.fromkeys(references(body)))

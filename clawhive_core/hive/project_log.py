@@ -36,7 +36,15 @@ FOLLOW_SECONDS = 0.5
 
 _ROOMS = (runs_schema, ledger, approval_rows, store, quotas, subscriptions)
 SCHEMAS = tuple(room.SCHEMA for room in _ROOMS)
-_TABLES = ("runs", "grants", "approvals", store.TABLE, quotas.TABLE, subscriptions.TABLE)
+_TABLES = (
+    "runs",
+    "grants",
+    "grant_sets",
+    "approvals",
+    store.TABLE,
+    quotas.TABLE,
+    subscriptions.TABLE,
+)
 """What the projections write, and nothing else does."""
 FOUNDINGS: Mapping[str, Founding] = {"approvals": approval_rows.require_given}
 """What compares a room's table with the log before it gives a right in an append."""
@@ -57,7 +65,7 @@ def open_founded(config: Config) -> EventLog:
     """
     log = open_log(config)
     try:
-        require_founded(log, ledger.STANDING, approval_rows.STANDING, subscriptions.STANDING)
+        require_founded(log, *ledger.STANDING, approval_rows.STANDING, subscriptions.STANDING)
     except BaseException:
         log.close()
         raise

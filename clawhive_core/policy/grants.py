@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,7 +17,14 @@ from clawhive_core.model.ids import new_id
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import issued, require_given, steps_of
+from clawhive_core.policy.ledger import (
+    all_sets,
+    issued,
+    require_given,
+    sets_of_task,
+    standing_of,
+    steps_of,
+)
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -108,7 +114,8 @@ class GrantBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        found = self._in_log("scope = 'task' AND scope_id = ?", task_id)
+        found = [] if self._log is None else sets_of_task(self._log, task_id)
+        found += self._in_log("scope = 'task' AND scope_id = ?", task_id)
         return [each for each in found if is_live(each, now)]
 
     def of_steps(self, run_id: str, now: datetime) -> list[CapabilityGrant]:
@@ -127,6 +134,7 @@ class GrantBook:
             for entry in read_persistent(self._user_dir).entries
         ]
         rows += [{key: row[key] for key in row if key != "seq"} for row in self._rows("true")]
+        rows += [] if self._log is None else all_sets(self._log)
         live = [row for row in rows if is_live(_grant(row), now)]
         return sorted(live, key=lambda row: (row["issued_at"], row["grant_id"]))
 
@@ -250,10 +258,8 @@ class GrantBook:
 
     def _standing_of(self, grant_ids: Iterable[str]) -> set[str]:
         """Return which of some grants stand, in the log or for good."""
-        given = (json.dumps(sorted(grant_ids)),)
         stands = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        in_log = self._rows("grant_id IN (SELECT value FROM json_each(?))", given)
-        return stands | {str(row["grant_id"]) for row in in_log}
+        return stands if self._log is None else stands | standing_of(self._log, grant_ids)
 
     def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
         if self._log is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.errors import RunError
@@ -13,8 +13,10 @@ from clawhive_core.events.founded import Standing, altered_event, forged_rights
 from clawhive_core.events.kinds import GRANT_ISSUED, GRANT_USED
 from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rows import body_of
+from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
+from clawhive_core.policy.sets import MOST, divided, member_id, members_of, read, set_of
 from clawhive_core.storage.schema import RoomSchema
 
 # Version 6: only what stands is a row, which names the event that issued it; what has ended is in
@@ -42,9 +44,7 @@ CREATE INDEX grants_below ON grants(parent_grant) WHERE parent_grant IS NOT NULL
 """
 
 # A grant ends with what revokes it, with its task or step, and with what it derives from.
-_VIEW = """
-CREATE VIEW v_grants AS
-WITH RECURSIVE issued AS (
+_EACH = """
   SELECT json_extract(g.value, '$.grant_id') AS grant_id,
     json_extract(g.value, '$.capability') AS capability,
     json_extract(g.value, '$.subject') AS subject, json_extract(g.value, '$.scope') AS scope,
@@ -55,7 +55,27 @@ WITH RECURSIVE issued AS (
     e.ts AS issued_at, e.seq AS seq
   FROM events AS e, json_each(e.body, '$.grants') AS g
   WHERE e.kind IN ('grant.issued', 'grant.revoked') AND e.kind = 'grant.issued'
-),
+"""
+_MEMBERS = """
+  UNION ALL
+  SELECT printf('grant_%02x', m.key) || json_extract(e.body, '$.set.id'),
+    replace(json_extract(m.value, '$[0]'), '${run}', json_extract(e.body, '$.set.run')),
+    json_extract(e.body, '$.set.subject'), 'task', json_extract(e.body, '$.set.task_id'),
+    json_extract(m.value, '$[1]'), json_extract(m.value, '$[2]'), NULL, NULL, NULL, NULL,
+    e.ts, e.seq
+  FROM events AS e LEFT JOIN blobs AS b
+    ON b.sha256 = json_extract(e.body, '$.set.members."$blob"')
+  JOIN json_each(coalesce(
+    CAST(b.data AS TEXT), json_extract(e.body, '$.set.members."$value"'), '[]')) AS m
+  WHERE e.kind IN ('grant.issued', 'grant.revoked') AND e.kind = 'grant.issued'
+    AND json_extract(e.body, '$.set.id') IS NOT NULL
+"""
+
+
+def _view(issued: str) -> str:
+    return f"""
+CREATE VIEW v_grants AS
+WITH RECURSIVE issued AS ({issued}),
 ended(grant_id, seq, ts) AS (
   SELECT json_extract(body, '$.grant_id'), seq, ts FROM events WHERE kind = 'grant.revoked'
   UNION
@@ -83,6 +103,19 @@ SELECT grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at,
   (SELECT ts FROM ended AS x WHERE x.grant_id = i.grant_id AND x.seq > i.seq ORDER BY x.seq LIMIT 1)
     AS ended_at
 FROM issued AS i;
+"""  # noqa: S608 - constants
+
+
+# Version 7: what many tasks have alike is a set, which a task refers to by one row.
+_SETS = """
+DROP VIEW v_grants;
+CREATE TABLE grant_sets(
+  set_id TEXT PRIMARY KEY, subject TEXT NOT NULL, task_id TEXT NOT NULL, run TEXT NOT NULL,
+  members TEXT NOT NULL, revoked TEXT NOT NULL, issued_at TEXT NOT NULL, seq INTEGER NOT NULL
+);
+CREATE INDEX grant_sets_of_task ON grant_sets(task_id);
+DROP INDEX grants_below;
+CREATE INDEX grants_below ON grants(substr(parent_grant, 9)) WHERE parent_grant IS NOT NULL;
 """
 
 SCHEMA = RoomSchema(
@@ -119,7 +152,8 @@ SCHEMA = RoomSchema(
         DROP INDEX grants_standing;
         CREATE INDEX grants_standing ON grants(scope, scope_id) WHERE ended_at IS NULL;
         """,
-        _STANDING_ONLY + _VIEW,
+        _STANDING_ONLY + _view(_EACH),
+        _SETS + _view(_EACH + _MEMBERS),
     ),
 )
 
@@ -155,14 +189,27 @@ _INSERT = (
 )
 
 
+_OF_TASK = (
+    "SELECT grant_id FROM grants WHERE scope = 'task' AND scope_id = ? UNION SELECT grant_id"
+    " FROM grant_sets JOIN grants ON parent_grant IS NOT NULL AND substr(parent_grant, 9) = set_id"
+    " WHERE task_id = ?"
+)
 _OF_STEPS = "SELECT grant_id FROM grants WHERE scope = 'step' AND scope_id BETWEEN ? AND ?"
 
 
-def issued(grants: Sequence[CapabilityGrant], **ids: Any) -> Event:
-    """Return the event that issues grants."""
-    return Event(
-        "grant.issued", {"grants": [each.to_dict() for each in grants]}, **ids, prechecked=True
-    )
+def issued(grants: Sequence[CapabilityGrant], run: str = "", **ids: Any) -> Event:
+    """Return the event that issues grants.
+
+    Args:
+        grants: They; those that are members of a set by their ids are recorded as one.
+        run: The folder of the run that they are for.
+        **ids: Whose event it is.
+    """
+    members, others = divided(grants, run)
+    body: dict[str, Any] = {"grants": [each.to_dict() for each in others]}
+    if members is not None:
+        body["set"] = members.body
+    return Event(GRANT_ISSUED, body, **ids, prechecked=True)
 
 
 def steps_of(run_id: str) -> tuple[str, str]:
@@ -202,6 +249,18 @@ def _on_issued(connection: sqlite3.Connection, stored: StoredEvent) -> None:
     grants = stored.event.body["grants"]
     rows = [(*map(each.get, _ISSUED), each.get("uses"), ts, seq) for each in grants]
     connection.executemany(_INSERT, rows)
+    if (members := stored.event.body.get("set")) is not None:
+        connection.execute(
+            "INSERT INTO grant_sets VALUES(?, ?, ?, ?, ?, '[]', ?, ?)",
+            (*_of_set(members), ts, seq),
+        )
+
+
+def _of_set(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what an event says of a set, as the columns of its row."""
+    members = body["members"]
+    written = members["$blob"] if "$blob" in members else canonical_text(members["$value"])
+    return (*(str(body[name]) for name in ("id", "subject", "task_id", "run")), written)
 
 
 def _on_used(connection: sqlite3.Connection, stored: StoredEvent) -> None:
@@ -221,12 +280,20 @@ def _count(connection: sqlite3.Connection, stored: StoredEvent, left: str) -> No
 
 
 def _on_revoked(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    _end(connection, "SELECT ?", stored.event.body["grant_id"])
+    grant_id = stored.event.body["grant_id"]
+    connection.execute(
+        "UPDATE grant_sets SET revoked = json_insert(revoked, '$[#]', ?1)"
+        " WHERE set_id = substr(?1, 9)"
+        " AND NOT EXISTS (SELECT 1 FROM json_each(revoked) WHERE value = ?1)",
+        (grant_id,),
+    )
+    _end(connection, "SELECT ?", grant_id)
 
 
 def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    task = "SELECT grant_id FROM grants WHERE scope = 'task' AND scope_id = ?"
-    _end(connection, task, stored.event.task_id)
+    task_id = stored.event.task_id
+    _end(connection, _OF_TASK, task_id, task_id)
+    connection.execute("DELETE FROM grant_sets WHERE task_id = ?", (task_id,))
     _end(connection, _OF_STEPS, *steps_of(str(stored.event.run_id)))
 
 
@@ -241,7 +308,9 @@ def _end(connection: sqlite3.Connection, which: str, *values: str | None) -> Non
     """Remove grants and all that was derived from them: only what stands is a row."""
     connection.execute(
         f"WITH RECURSIVE gone(id) AS ({which} UNION SELECT grant_id FROM gone JOIN grants"  # noqa: S608 - constants
-        " ON parent_grant = gone.id) DELETE FROM grants WHERE grant_id IN (SELECT id FROM gone)",
+        " ON parent_grant IS NOT NULL AND substr(parent_grant, 9) = substr(gone.id, 9)"
+        " AND parent_grant = gone.id)"
+        " DELETE FROM grants WHERE grant_id IN (SELECT id FROM gone)",
         values,
     )
 
@@ -258,30 +327,34 @@ PROJECTIONS: Projections = {
 # An index is used only where its own condition is repeated word for word.
 _USED = "kind IN ('grant.used', 'grant.returned')"
 
-STANDING = Standing(
-    "grants",
-    ", ".join((*_ISSUED, "uses_left", "issued_at", "seq")),
-    "true",
-    f"""seq IN (
-      SELECT seq FROM events WHERE kind = 'grant.issued' AND seq IN (SELECT seq FROM grants)
+_TABLES = ("grants", "grant_sets")
+_EVENTS = f"""seq IN (
+      SELECT seq FROM events WHERE kind = 'grant.issued'
+        AND seq IN (SELECT seq FROM grants UNION SELECT seq FROM grant_sets)
       UNION
       SELECT seq FROM events WHERE kind = 'grant.revoked'
       UNION
       SELECT seq FROM events WHERE {_USED}
         AND EXISTS (SELECT 1 FROM grants WHERE uses IS NOT NULL)
       UNION
-      SELECT seq FROM events
-      WHERE kind = 'run.end' AND task_id IN (SELECT scope_id FROM grants WHERE scope = 'task')
+      SELECT seq FROM events WHERE kind = 'run.end' AND task_id IN (
+        SELECT scope_id FROM grants WHERE scope = 'task' UNION SELECT task_id FROM grant_sets)
       UNION
       SELECT seq FROM events WHERE kind IN ('run.end', 'run.status') AND invocation_id IS NULL
         AND run_id IN (SELECT substr(scope_id, 1, instr(scope_id, '/') - 1) FROM grants
           WHERE scope = 'step')
-    )""",  # noqa: S608 - constants
-    PROJECTIONS,
+    )"""  # noqa: S608 - constants
+_OWN = ", ".join((*_ISSUED, "uses_left", "issued_at", "seq"))
+_OF_SET = "set_id, subject, task_id, run, members, revoked, issued_at, seq"
+
+STANDING = (
+    Standing("grants", _OWN, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
+    Standing("grant_sets", _OF_SET, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
 )
 """Every grant that stands, as it is compared at opening."""
 
 _BY_ID = "SELECT * FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
+_SETS_OF = "SELECT * FROM grant_sets WHERE set_id IN (SELECT value FROM json_each(?))"
 _BY_SEQ = f"{SELECT} WHERE seq IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
 _NAMED = (
     "SELECT seq FROM events WHERE kind = 'grant.revoked' AND json_extract(body, '$.grant_id') = ?"
@@ -312,9 +385,91 @@ def require_given(log: EventLog, rows: Iterable[Mapping[str, Any]]) -> None:
             for row in log.read(_BY_ID, (json.dumps(sorted(missing)),))
         }
         line.update(found)
-        above = _parents(found.values())
+        above |= _parents(found.values())
+        if not found:
+            break
     if line:
         _require_each(log, line)
+    for row in log.read(_SETS_OF, (json.dumps(sorted({set_of(each) for each in above})),)):
+        _require_set(log, dict(row))
+
+
+def sets_of_task(log: EventLog, task_id: str) -> list[CapabilityGrant]:
+    """Return the rights of a task that are members of a set and stand.
+
+    Raises:
+        StorageError: `forged_rights`: the log gives fewer.
+        ClawHiveError: `damaged_body`: the body that holds them was changed.
+    """
+    found: list[CapabilityGrant] = []
+    with log.snapshot():
+        of_task = "SELECT * FROM grant_sets WHERE task_id = ?"
+        for row in map(dict[str, Any], log.read(of_task, (task_id,))):
+            _require_set(log, row)
+            found += _members(log, row)
+    return found
+
+
+def all_sets(log: EventLog) -> Iterator[dict[str, Any]]:
+    """Yield the members of every set that stand, as rows of grants."""
+    rows = log.read("SELECT * FROM grant_sets ORDER BY seq")
+    for row in map(dict[str, Any], rows):
+        for each in _members(log, row):
+            yield {**each.to_dict(), "uses_left": None, "issued_at": row["issued_at"]}
+
+
+def standing_of(log: EventLog, grant_ids: Iterable[str]) -> set[str]:
+    """Return which of some grants stand in the log."""
+    ids = sorted(grant_ids)
+    found = {str(row["grant_id"]) for row in log.read(_BY_ID, (json.dumps(ids),))}
+    sets = log.read(_SETS_OF, (json.dumps([set_of(each) for each in ids]),))
+    gone = {each for row in sets for each in json.loads(row["revoked"])}
+    own = {row["set_id"] for row in sets}
+    return found | {each for each in ids if set_of(each) in own and each not in gone}
+
+
+def _members(log: EventLog, row: Mapping[str, Any]) -> list[CapabilityGrant]:
+    gone = json.loads(row["revoked"])
+    members = read(row, members_of(log, row["members"])).grants()
+    return [each for each in members if each.grant_id not in gone]
+
+
+def _require_set(log: EventLog, row: Mapping[str, Any]) -> None:
+    """Raise where a row of a set is not what the log gives.
+
+    Raises:
+        StorageError: `forged_rights`.
+    """
+    given: tuple[str, ...] | None = None
+    for event in _issuing(log, {int(row["seq"])}):
+        if (body := body_of(event["body"]).get("set")) is not None:
+            given = (*_of_set(body), event["ts"])
+    mine = tuple(row[name] for name in ("set_id", "subject", "task_id", "run", "members"))
+    over = log.read(_ENDED["task"], (row["task_id"], row["seq"]))
+    if given != (*mine, row["issued_at"]) or over or _hides_revoked(log, row):
+        raise forged_rights(log.path, "grant_sets", [row["set_id"]])
+
+
+def _hides_revoked(log: EventLog, row: Mapping[str, Any]) -> bool:
+    if not log.read("SELECT 1 FROM events WHERE kind = 'grant.revoked' LIMIT 1"):
+        return False
+    told = json.loads(row["revoked"])
+    ids = [member_id(row["set_id"], number) for number in range(MOST)]
+    return any(each not in told and log.read(_NAMED, (each, row["seq"])) for each in ids)
+
+
+def _issuing(log: EventLog, seqs: Iterable[int]) -> Iterator[Mapping[str, Any]]:
+    """Yield the issuing events among some rows of the log, each as it was written.
+
+    Raises:
+        StorageError: `forged_rights`: one is not.
+    """
+    for event in log.read(_BY_SEQ, (json.dumps(sorted(seqs)),)):
+        # Issue 16 asks for the HMAC of the event here too.
+        if row_hash(event) != event["hash"]:
+            raise altered_event(log.path, event["seq"])
+        if event["kind"] == GRANT_ISSUED:
+            yield dict(event)
 
 
 def _parents(rows: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -323,14 +478,9 @@ def _parents(rows: Iterable[Mapping[str, Any]]) -> set[str]:
 
 def _require_each(log: EventLog, line: Mapping[str, Mapping[str, Any]]) -> None:
     given: dict[str, dict[str, Any]] = {}
-    seqs = sorted({int(row["seq"]) for row in line.values()})
-    for event in log.read(_BY_SEQ, (str(seqs),)):
-        # Issue 16 asks for the HMAC of the event here too.
-        if row_hash(event) != event["hash"]:
-            raise altered_event(log.path, event["seq"])
-        if event["kind"] == GRANT_ISSUED:
-            for each in body_of(event["body"])["grants"]:
-                given[each["grant_id"]] = {**each, "issued_at": event["ts"], "seq": event["seq"]}
+    for event in _issuing(log, {int(row["seq"]) for row in line.values()}):
+        for each in body_of(event["body"])["grants"]:
+            given[each["grant_id"]] = {**each, "issued_at": event["ts"], "seq": event["seq"]}
     forged = [key for key, row in line.items() if not _is_given(log, row, given.get(key))]
     if forged:
         raise forged_rights(log.path, "grants", sorted(forged))

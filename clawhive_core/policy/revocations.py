@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.events.log import EventLog
+from clawhive_core.policy.ledger import standing_of
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
 
@@ -18,7 +19,6 @@ _NAMED = (
     "SELECT json_extract(body, '$.grant_id') FROM events WHERE kind = 'grant.revoked'"
     " AND json_extract(body, '$.grant_id') IN (SELECT value FROM json_each(?))"
 )
-_STANDS = "SELECT grant_id FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
 _Mark = tuple[int | None, FileVersion | None]
 
 
@@ -70,7 +70,7 @@ class Revocations:
         if not parents:
             return gone
         stand = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        stand |= self._ids(_STANDS, parents)
+        stand |= standing_of(self._log, parents)
         return gone | (parents - stand)
 
     def _ids(self, sql: str, grant_ids: Iterable[str]) -> set[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
 from clawhive_core.model.ids import new_ids
+from clawhive_core.policy.sets import ALIKE, MOST, is_alike, member_id, new_set_id
 from clawhive_core.policy.terms import on_terms
 
 ALLOWED = (
@@ -60,19 +62,38 @@ class Target:
         self.task_id = task_id
         self.subject = subject
         self.variables = variables
+        self._set_id = new_set_id()
+        self._numbered = 0
 
     def grants(
         self, patterns: Sequence[str], issuer: Issuer, mode: Mode = "allow"
     ) -> list[CapabilityGrant]:
-        """Return one task grant a pattern.
+        """Return one task grant a pattern; what many tasks have alike are members of one set.
 
         Raises:
             CapabilityError: A pattern cannot be used.
         """
         subject, task_id = self.subject, self.task_id
         found: list[CapabilityGrant] = []
-        for grant_id, pattern in zip(new_ids("grant", len(patterns)), patterns, strict=True):
+        for grant_id, pattern in zip(self._ids(issuer, len(patterns)), patterns, strict=True):
             each = parse(pattern, self.variables)
             grant = CapabilityGrant(grant_id, each.text, subject, "task", task_id, issuer, mode)
             found.append(on_terms(grant, each) if each.constraints else grant)
         return found
+
+    def members(self, grants: Sequence[CapabilityGrant]) -> list[CapabilityGrant]:
+        """Return grants of a task that were cut down, those that tasks have alike as a new set."""
+        set_id, number, found = new_set_id(), 0, list[CapabilityGrant]()
+        for each in grants:
+            if is_alike(each) and number < MOST:
+                found.append(replace(each, grant_id=member_id(set_id, number)))
+                number += 1
+            else:
+                found.append(each)
+        return found
+
+    def _ids(self, issuer: Issuer, count: int) -> Sequence[str]:
+        if issuer not in ALIKE or self._numbered + count > MOST:
+            return new_ids("grant", count)
+        first, self._numbered = self._numbered, self._numbered + count
+        return [member_id(self._set_id, number) for number in range(first, first + count)]

@@ -231,6 +231,7 @@ class Orchestrator:
             events.append(
                 issued(
                     request.grants,
+                    run.artifacts,
                     trace_id=run.trace_id,
                     run_id=run.run_id,
                     task_id=run.task_id,

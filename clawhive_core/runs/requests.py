@@ -414,7 +414,8 @@ class RequestMaker(Caching):
         side += target.grants(self.config.get("policy.allow"), "config")
         named = target.grants(options.grants, "user")
         side += [bound(each, self.catalog.current.meta_of) for each in named]
-        return within(side, permissions, target.variables)
+        found = within(side, permissions, target.variables)
+        return target.members(found) if permissions else found
 
     def _expanded(self, key: str, artifacts: str) -> list[str]:
         if not (patterns := self.config.get(key)):

@@ -145,9 +145,9 @@ def test_rights_that_the_log_gives_are_no_difference(clawhive, file):
 
 def test_the_tables_that_the_log_does_not_hold_are_left_alone(clawhive, file):
     clawhive(*EDIT)
-    edit(clawhive.root, "DELETE FROM grants", "UPDATE runs SET status = 'succeeded'")
+    edit(clawhive.root, "DELETE FROM grant_sets", "UPDATE runs SET status = 'succeeded'")
     out = clawhive("audit", "rebuild", "--json").json
-    assert {row["table"] for row in out["differences"]} == {"grants", "runs"}
+    assert {row["table"] for row in out["differences"]} == {"grant_sets", "runs"}
     assert clawhive("runs", "list", "--json").json["runs"][0]["status"] == "waiting_approval"
 
 

@@ -1,7 +1,9 @@
 """`clawhive skills`: what it prints, what it changes, what a task of a skill may then do."""
 
+import contextlib
 import json
 import re
+import sqlite3
 
 import pytest
 
@@ -91,8 +93,8 @@ def test_an_invalid_skill_is_left_out_with_a_note_and_others_run(words):
 def granted(clawhive, *more):
     """Return who gave the rights that the keeper's run began with."""
     clawhive("run", "--task", "keep", *more)
-    issued = [event["body"] for event in clawhive.events() if event["kind"] == "grant.issued"]
-    return {(each["issuer"], each["mode"]) for body in issued for each in body["grants"]}
+    with contextlib.closing(sqlite3.connect(clawhive.root / ".clawhive" / "hive.db")) as log:
+        return set(log.execute("SELECT DISTINCT issuer, mode FROM v_grants"))
 
 
 def test_an_untrusted_skill_gives_its_tasks_nothing(clawhive):

@@ -138,8 +138,8 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
         ("g2", 3),
         ("g3", 3),
     ]
-    require_founded(log, ledger.STANDING)
-    assert compare(log, ledger.PROJECTIONS, ("grants",)) == ()
+    require_founded(log, *ledger.STANDING)
+    assert compare(log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
     assert GrantBook(tmp_path, log).of_task("task_2", datetime.now(UTC)) == standing
     log.close()
 

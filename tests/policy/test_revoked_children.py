@@ -105,6 +105,6 @@ def test_in_the_log_a_revocation_ends_the_same_grants(folder):
 
     try:
         holds()
-        assert compare(log, ledger.PROJECTIONS, ("grants",)) == ()
+        assert compare(log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
     finally:
         log.close()

@@ -84,7 +84,7 @@ def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
     assert caught.value.found == ["two"]
     assert ledger.used_up(caught.value.found).code == "grant_used_up"
     assert left(log)["two"] == 2
-    require_founded(log, ledger.STANDING)
+    require_founded(log, *ledger.STANDING)
 
 
 def test_a_call_that_uses_two_children_counts_once_for_their_parent(log):
@@ -123,12 +123,12 @@ def test_uses_raised_behind_the_log_are_found(log):
 
     log.append_now(issued([grant("fs.read:/a", grant_id="g", uses=2)]))
     use(log, "g")
-    require_founded(log, ledger.STANDING)
+    require_founded(log, *ledger.STANDING)
     with sqlite3.connect(log.path) as connection:
         connection.execute("UPDATE grants SET uses_left = 2")
     connection.close()
     with pytest.raises(StorageError) as caught:
-        require_founded(log, ledger.STANDING)
+        require_founded(log, *ledger.STANDING)
     assert caught.value.code == "forged_rights"
 
 
@@ -155,7 +155,7 @@ def test_eight_processes_never_use_a_right_more_often_than_it_was_given(tmp_path
     made = [int(each.communicate(timeout=120)[0]) for each in running]
     assert sum(made) == 40
     assert left(log)["parent"] == 0
-    require_founded(log, ledger.STANDING)
+    require_founded(log, *ledger.STANDING)
     log.close()
 
 

@@ -347,4 +347,4 @@ async def test_the_rows_of_grants_and_approvals_are_what_the_log_says(writing, d
             hive.approvals.resolve(approval.approval_id, "approve", by="user:ana", scope=scope)
         await hive.resume("last")
         assert compare(hive.log, approval_rows.PROJECTIONS, ("approvals",)) == ()
-        assert compare(hive.log, ledger.PROJECTIONS, ("grants",)) == ()
+        assert compare(hive.log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()

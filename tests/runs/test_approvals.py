@@ -336,7 +336,7 @@ async def test_a_deny_that_came_after_the_approval_wins(writing, define):
         define(hive, keep())
         await hive.run(task="job")
         hive.approvals.resolve("last", "approve", by="user:ana")
-        row = hive.log.read("SELECT grant_id FROM grants WHERE capability LIKE 'fs.write%'")
+        row = hive.log.read("SELECT grant_id FROM v_grants WHERE capability LIKE 'fs.write%'")
         for each in row:
             body = {"grant_id": each[0], "reason": "no more"}
             await hive.log.append(Event("grant.revoked", body))

@@ -311,7 +311,7 @@ async def test_the_rows_are_what_a_replay_of_the_log_gives(getting, stop):
         await hive.run(task="job")
         await stop(hive).run(task="job", kill="test.get")
         assert [each[3] for each in steps_of(hive)] == [True, True]
-        assert compare(hive.log, ledger.PROJECTIONS, ("grants",)) == ()
+        assert compare(hive.log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
 
 
 async def test_policy_show_lists_the_rights_of_steps_and_explain_decides_in_one(getting):

@@ -50,6 +50,7 @@ OPTIONS = RunOptions(approve="deny", grants=("fs.write:${workspace}/docs/**",))
 
 async def costs(hive):
     """Return the statements and steps of one call that writes, and of its run's start and end."""
+    await hive.log.flush()
     with counted(hive) as start:
         session = hive.session(options=OPTIONS)
         opened = await session.__aenter__()
