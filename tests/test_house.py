@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.model.version import VERSION
+from tests import sources
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text("utf-8"))
@@ -17,16 +18,8 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def sources():
-    core = ROOT / "clawhive_core"
-    found = [path for path in core.rglob("*.py") if not path.is_relative_to(core / "data")]
-    for plugin in ROOT.joinpath("plugins").iterdir():
-        found += [path for path in plugin.rglob("*.py") if "tests" not in path.parts]
-    return sorted(found)
-
-
-TEXTS = {path: path.read_text("utf-8") for path in sources()}
-TREES = {path: ast.parse(text, str(path)) for path, text in TEXTS.items()}
+def every():
+    return (*sources.core(), *sources.plugins())
 
 
 def place(path, node=None):
@@ -34,8 +27,8 @@ def place(path, node=None):
 
 
 def functions():
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
+    for path in every():
+        for node in sources.nodes(path):
             if isinstance(node, _FUNCTIONS):
                 yield path, node
 
@@ -58,16 +51,16 @@ def test_most_functions_are_short():
 
 
 def test_no_module_has_a_name_that_says_nothing():
-    assert [place(path) for path in TREES if {path.stem.strip("_"), path.parent.name} & VAGUE] == []
+    assert [
+        place(path) for path in every() if {path.stem.strip("_"), path.parent.name} & VAGUE
+    ] == []
 
 
 def test_no_room_imports_the_public_names():
     """They are for plugins: a room that used them would hide which room it needs."""
     guilty = []
-    for path, tree in TREES.items():
-        if not path.is_relative_to(ROOT / "clawhive_core"):
-            continue
-        for node in ast.walk(tree):
+    for path in sources.core():
+        for node in sources.nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module == "clawhive_core":
                 guilty.append(place(path, node))
             elif isinstance(node, ast.Import):
@@ -77,12 +70,11 @@ def test_no_room_imports_the_public_names():
 
 def test_every_dataclass_of_the_core_is_made_when_it_is_needed():
     """`clawhive_core.model.late` makes the same class for a fraction of the import."""
-    core = ROOT / "clawhive_core"
     guilty = [
         place(path, node)
-        for path, tree in TREES.items()
-        if path.is_relative_to(core) and path != core / "model" / "late.py"
-        for node in ast.walk(tree)
+        for path in sources.core()
+        if path != ROOT / "clawhive_core" / "model" / "late.py"
+        for node in sources.nodes(path)
         if isinstance(node, ast.ImportFrom)
         and node.module == "dataclasses"
         and any(each.name == "dataclass" for each in node.names)
@@ -94,9 +86,8 @@ def test_every_regular_expression_of_a_module_is_compiled_when_it_is_needed():
     """`clawhive_core.model.patterns` is `re.compile` for what stands in a module."""
     guilty = [
         place(path, node)
-        for path, tree in TREES.items()
-        if path.is_relative_to(ROOT / "clawhive_core")
-        for statement in tree.body
+        for path in sources.core()
+        for statement in sources.tree(path).body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         for node in ast.walk(statement)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
@@ -107,9 +98,8 @@ def test_every_regular_expression_of_a_module_is_compiled_when_it_is_needed():
 def test_plugins_of_this_repository_import_public_names_only():
     guilty = [
         place(path, node)
-        for path, tree in TREES.items()
-        if path.is_relative_to(ROOT / "plugins")
-        for node in ast.walk(without_type_checking(tree))
+        for path in sources.plugins()
+        for node in ast.walk(without_type_checking(sources.tree(path)))
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").split(".")[0] == "clawhive_core"
         and not (node.module or "").startswith("clawhive_core.testing")
@@ -130,9 +120,9 @@ def without_type_checking(tree):
 def test_a_broad_except_has_a_reason_beside_it():
     """One that may raise it again needs none."""
     guilty = []
-    for path, tree in TREES.items():
-        lines = TEXTS[path].splitlines()
-        for node in ast.walk(tree):
+    for path in every():
+        lines = sources.text(path).splitlines()
+        for node in sources.nodes(path):
             if not isinstance(node, ast.ExceptHandler) or not is_broad(node):
                 continue
             raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
@@ -152,20 +142,22 @@ def is_broad(handler):
 def test_every_module_delays_its_annotations():
     late = [
         place(path)
-        for path, text in TEXTS.items()
-        if "from __future__ import annotations" not in text and TREES[path].body[1:]
+        for path in every()
+        if "from __future__ import annotations" not in sources.text(path)
+        if sources.tree(path).body[1:]
     ]
     assert late == []
 
 
 def test_every_module_says_what_it_is():
-    assert [place(path) for path, tree in TREES.items() if ast.get_docstring(tree) is None] == []
+    silent = [path for path in every() if ast.get_docstring(sources.tree(path)) is None]
+    assert [place(path) for path in silent] == []
 
 
 def test_every_silenced_rule_has_its_reason():
     bare = []
-    for path, text in TEXTS.items():
-        for number, line in enumerate(text.splitlines(), 1):
+    for path in every():
+        for number, line in enumerate(sources.text(path).splitlines(), 1):
             if re.search(r"# (noqa|pyright: ignore)", line) and not re.search(
                 r"# (noqa: [A-Z0-9, ]+|pyright: ignore\[[\w, ]+\]).* - \w", line
             ):
@@ -175,7 +167,7 @@ def test_every_silenced_rule_has_its_reason():
 
 def test_nothing_is_left_to_do_in_a_comment():
     pattern = re.compile(r"#\s*(TODO|FIXME|XXX|HACK)\b")
-    assert [place(path) for path, text in TEXTS.items() if pattern.search(text)] == []
+    assert [place(path) for path in every() if pattern.search(sources.text(path))] == []
 
 
 def test_there_is_one_version():
@@ -268,9 +260,9 @@ def test_one_module_of_the_command_line_writes_to_the_terminal():
     )
     guilty = [
         place(path, node)
-        for path, tree in TREES.items()
+        for path in sources.core()
         if path.is_relative_to(room) and path != room / "output.py"
-        for node in ast.walk(tree)
+        for node in sources.nodes(path)
         if isinstance(node, ast.Call) and re.fullmatch(writing, ast.unparse(node.func))
     ]
     assert guilty == []

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.style_table import Module, read_package, room_cycles
+from tests import sources
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "clawhive_core"
@@ -23,10 +24,10 @@ def declared_layers():
 
 
 HEIGHT = declared_layers()
-MODULES = sorted(path for path in CORE.rglob("*.py") if "data" not in path.relative_to(CORE).parts)
 
 
-ROOMS = [path for path in MODULES if path.parent != CORE or path.stem[:2] != "__"]
+def rooms():
+    return [path for path in sources.core() if path.parent != CORE or path.stem[:2] != "__"]
 
 
 def room_of(path):
@@ -36,7 +37,7 @@ def room_of(path):
 
 def imported_rooms(path):
     """Yield what a module imports anywhere, also inside functions: rooms, or what none may."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in sources.nodes(path):
         names = []
         if isinstance(node, ast.ImportFrom):
             if node.level:
@@ -54,13 +55,13 @@ def imported_rooms(path):
 
 
 def test_every_room_has_a_place_in_the_layers():
-    assert {room_of(path) for path in ROOMS} <= set(HEIGHT)
+    assert {room_of(path) for path in rooms()} <= set(HEIGHT)
 
 
 def test_a_module_imports_only_rooms_below_its_own():
     wrong = [
         f"{path.relative_to(CORE)}: {each}"
-        for path in ROOMS
+        for path in rooms()
         for each in sorted({*imported_rooms(path)} - {room_of(path)})
         if HEIGHT.get(each, len(HEIGHT)) >= HEIGHT[room_of(path)]
     ]

@@ -9,6 +9,7 @@ import clawhive_core
 from clawhive_core import errors
 from clawhive_core.diagnostics.codes import all_codes, explain, nearest_code, registry
 from clawhive_core.model.refusal import CODES
+from tests import sources
 
 PACKAGE = Path(clawhive_core.__file__).parent
 ROOT = PACKAGE.parent
@@ -22,22 +23,14 @@ def tree(error):
             yield from tree(child)
 
 
-def sources():
-    """The modules of the core, the shipped plugins and the shipped skills."""
-    for file in (*PACKAGE.rglob("*.py"), *ROOT.glob("plugins/*/*/**/*.py")):
-        if {"data", "tests"}.isdisjoint(file.relative_to(ROOT).parts):
-            yield file
-
-
-SOURCES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sources()}
 MADE = {f"model_{reason}" for reason in ("content_filter", "max_tokens", "refusal")}
 """Codes that `runs/loop` puts together from the reason why a model stopped."""
 
 
 def own_codes():
     """Every code that the source gives to a finding or an error."""
-    for tree in SOURCES.values():
-        for node in ast.walk(tree):
+    for file in (*sources.core(), *sources.plugins()):
+        for node in sources.nodes(file):
             is_code = isinstance(node, ast.keyword) and node.arg == "code"
             value = getattr(node.value if is_code else node, "value", None)
             if isinstance(value, str) and (is_code or re.fullmatch(r"CH\d{4}", value)):
@@ -57,9 +50,9 @@ def first_text(call):
 
 def texts():
     """Every text of the source, but for the table of reasons, which raises nothing."""
-    for file, tree in SOURCES.items():
+    for file in (*sources.core(), *sources.plugins()):
         if file != PACKAGE / "model" / "refusal.py":
-            nodes = ast.walk(tree)
+            nodes = sources.nodes(file)
             yield from (node.value for node in nodes if isinstance(node, ast.Constant))
 
 

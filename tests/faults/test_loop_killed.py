@@ -178,7 +178,7 @@ def rows(house, sql):
 @pytest.mark.parametrize(
     ("kills", "at_once"),
     [
-        (20, 1),
+        (8, 1),
         pytest.param(200, 1, marks=pytest.mark.slow),
         pytest.param(200, 3, marks=pytest.mark.slow),
     ],

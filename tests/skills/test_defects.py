@@ -128,7 +128,7 @@ def test_what_a_body_points_at_is_looked_up(strict, body, expected):
 
 
 def test_links_of_a_hostile_body_take_no_time_and_leave_no_trace(strict):
-    body = "[" * 20_000 + "](x" * 20_000 + "`" * 20_000 + "\n" + "~~~\n" * 5_000 + "[a](\x00)\n"
+    body = "[" * 5_000 + "](x" * 5_000 + "`" * 5_000 + "\n" + "~~~\n" * 2_000 + "[a](\x00)\n"
     found = strict(body)
     assert {code for code, _, _ in found} <= {"CH0004", "CH0214", "CH0215"}
 

@@ -174,14 +174,13 @@ def deep(count):
         ("clawhive.json", b"\xef\xbb\xbf{}", {"CH0010"}),
     ],
 )
-@pytest.mark.parametrize("profile", ["lenient", "portable"])
-def test_hostile_files_have_a_short_answer(place, check, name, data, codes, profile):
+def test_hostile_files_have_a_short_answer(place, check, name, data, codes):
     folder = place.root / "skills" / "bad"
     folder.mkdir(parents=True)
     folder.joinpath(name).write_bytes(data)
-    out = check("--profile", profile, "skills/bad")
+    out = check("--profile", "portable", "skills/bad")
     assert not set(out) & {"\x1b", "\x07", "\x00", "\u202e"}
     assert len(out) < 100_000
-    found = json.loads(check("--profile", profile, "--json", "skills/bad"))["findings"]
+    found = json.loads(check("--profile", "lenient", "--json", "skills/bad"))["findings"]
     assert found
     assert codes is None or codes <= {each["code"] for each in found}
