@@ -52,7 +52,7 @@ def loaded_by(code, folder, heavy=HEAVY):
         cwd=folder,
         env={"HOME": str(folder), "PATH": ""},
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

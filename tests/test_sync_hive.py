@@ -160,10 +160,10 @@ def test_whoever_still_waits_when_it_closes_is_told(project):
         threads = [threading.Thread(target=each, args=(hive,)) for each in (follow, wait)]
         for thread in threads:
             thread.start()
-        assert begun.wait(10)
-        assert followed.wait(10)
+        assert begun.wait(300)
+        assert followed.wait(300)
     for thread in threads:
-        thread.join(10)
+        thread.join(300)
         assert not thread.is_alive()
     assert told == ["cancelled"]
     assert "run.start" in heard

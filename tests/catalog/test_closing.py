@@ -36,7 +36,7 @@ store = asyncio.run(main())
 def run(extra='One("b")', then=""):
     text = CLOSER.replace("{extra}", extra).replace("{then}", then)
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=600, check=False
     )
     return done.returncode, done.stdout.splitlines(), done.stderr
 
@@ -94,7 +94,7 @@ def test_a_hive_that_was_never_closed_closes_its_providers_at_exit(tmp_path):
             [sys.executable, "-W", "ignore", "-c", program, str(tmp_path)],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=600,
             check=False,
         )
         assert done.stdout.split() == ["closed"], done.stderr

@@ -65,7 +65,7 @@ class MyAdapter:
         headers = {"authorization": self._key, "content-type": "application/json"}
         asked = urllib.request.Request(self._url + "/chat", body, headers)
         try:
-            with urllib.request.urlopen(asked, timeout=10) as answer:
+            with urllib.request.urlopen(asked, timeout=300) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -97,7 +97,7 @@ def beside(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
 
     return run

@@ -205,10 +205,10 @@ async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     gate = asyncio.ensure_future(log.append(Event("gate", {}), effect=hold))
-    await asyncio.to_thread(entered.wait, 30)
+    await asyncio.to_thread(entered.wait, 300)
     assert not await is_committed_here(log, Event("a", {}))
     release.set()
     await gate
@@ -357,11 +357,11 @@ async def test_what_is_pressing_presses_until_it_is_committed_and_not_only_taken
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     gate = asyncio.ensure_future(log.append(Event("gate", {}), effect=hold))
     put_pressing(log, Event("a", {}))
-    await asyncio.to_thread(entered.wait, 30)
+    await asyncio.to_thread(entered.wait, 300)
     waiting = asyncio.ensure_future(log.post_or_wait(Event("b", {})))
     for _ in range(10):
         await asyncio.sleep(0)

@@ -62,7 +62,7 @@ async def test_a_failed_commit_is_told_to_every_waiter_of_its_batch(log):
             failed.append(name)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(append, "gate", {}, lambda _: release.wait(30) and None)
+        group.start_soon(append, "gate", {}, lambda _: release.wait(300) and None)
         await anyio.lowlevel.checkpoint()
         for name in ("small", "large"):
             group.start_soon(append, name, {"output": Blob(LARGE if name == "large" else "")})
@@ -119,7 +119,7 @@ async def test_what_waits_behind_a_lost_post_is_refused_too(open_log):
 
     def fail(connection, stored):
         entered.set()
-        release.wait(30)
+        release.wait(300)
         raise ZeroDivisionError
 
     log = open_log((), {"bad": (fail,)})
@@ -133,7 +133,7 @@ async def test_what_waits_behind_a_lost_post_is_refused_too(open_log):
         except LogWriteFailed as error:
             refused.append(error.message)
 
-    await anyio.to_thread.run_sync(entered.wait, 30)
+    await anyio.to_thread.run_sync(entered.wait, 300)
     async with anyio.create_task_group() as group:
         group.start_soon(append)
         await anyio.lowlevel.checkpoint()
@@ -191,11 +191,11 @@ def test_posting_has_a_bound(log, monkeypatch):
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), effect=hold))
     waiting.start()
-    assert entered.wait(30)
+    assert entered.wait(300)
 
     def post_without_end():
         for number in range(1000):
@@ -215,7 +215,7 @@ def test_a_log_that_is_closing_takes_nothing_more_and_keeps_what_it_took(path):
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     def post_without_end():
         while True:
@@ -224,7 +224,7 @@ def test_a_log_that_is_closing_takes_nothing_more_and_keeps_what_it_took(path):
 
     waiting = threading.Thread(target=partial(log.append_now, Event("gate", {}), effect=hold))
     waiting.start()
-    assert entered.wait(30)
+    assert entered.wait(300)
     closing = threading.Thread(target=log.close)
     closing.start()
     with pytest.raises(LogWriteFailed, match="closed in this process"):

@@ -106,7 +106,7 @@ def test_posted_events_are_committed_although_nobody_waits(log):
     told = threading.Event()
     log.listen(lambda _: told.set())
     log.post(Event("a", {}))
-    assert told.wait(30)
+    assert told.wait(300)
     assert len(rows(log)) == 1
 
 
@@ -115,7 +115,7 @@ def test_what_is_posted_right_after_a_commit_is_committed_although_nobody_waits(
     log.listen(lambda events: events[-1].event.kind == "posted" and told.set())
     log.append_now(Event("a", {}))
     log.post(Event("posted", {}))
-    assert told.wait(30)
+    assert told.wait(300)
 
 
 def test_closing_twice_does_nothing_and_a_closed_log_refuses(path):
@@ -180,7 +180,7 @@ async def test_a_cancelled_append_is_committed_and_harms_nobody(log):
     entered = anyio.Event()
 
     async def blocked():
-        await log.append(Event("first", {}), effect=lambda _: release.wait(30) and None)
+        await log.append(Event("first", {}), effect=lambda _: release.wait(300) and None)
 
     async def cancelled(scope):
         with scope:
@@ -221,7 +221,7 @@ async def test_a_raising_within_undoes_its_append_alone(open_log):
             errors.append((kind, str(error)))
 
     async with anyio.create_task_group() as group:
-        group.start_soon(append, "gate", lambda _: release.wait(30) and None)
+        group.start_soon(append, "gate", lambda _: release.wait(300) and None)
         group.start_soon(append, "before")
         group.start_soon(append, "refused", quota)
         group.start_soon(append, "after")
@@ -297,7 +297,7 @@ def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch
     for number in range(3):
         waiting = threading.Thread(target=log.append_now, args=(Event("a", {"n": number}),))
         waiting.start()
-        waiting.join(60)
+        waiting.join(300)
         assert not waiting.is_alive()
 
 
@@ -323,11 +323,11 @@ async def test_posts_ring_for_a_writer_that_works_no_further_time(log):
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     async with anyio.create_task_group() as group:
         group.start_soon(partial(log.append, Event("gate", {}), effect=hold))
-        await anyio.to_thread.run_sync(entered.wait, 30)
+        await anyio.to_thread.run_sync(entered.wait, 300)
         for number in range(20):
             log.post(Event("a", {"n": number}))
         rings = log._writer._bell.qsize()
@@ -347,7 +347,7 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     async def append(*kinds, effect=None):
         events = [Event(kind, {"b": Blob("x" * 600)}) for kind in kinds]
@@ -358,7 +358,7 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
 
     async with anyio.create_task_group() as group:
         group.start_soon(partial(append, "gate", effect=hold))
-        await anyio.to_thread.run_sync(entered.wait, 30)
+        await anyio.to_thread.run_sync(entered.wait, 300)
         for kinds in (("before",), ("first", "bad"), ("after", "last")):
             group.start_soon(append, *kinds)
             await anyio.lowlevel.checkpoint()
@@ -593,14 +593,14 @@ def test_a_loop_that_ended_before_its_append_harms_nobody(log):
 
     def hold(_):
         entered.set()
-        release.wait(30)
+        release.wait(300)
 
     async def abandon():
         with anyio.move_on_after(0):
             await log.append(Event("abandoned", {}), effect=hold)
 
     anyio.run(abandon)
-    assert entered.wait(30)
+    assert entered.wait(300)
     release.set()
     assert log.append_now(Event("after", {})) == [2]
 
@@ -662,11 +662,11 @@ def test_a_log_whose_thread_still_reads_is_left_as_one_file(tmp_path):
     def reads():
         assert len(list(log.events())) == 1
         read.set()
-        assert closed.wait(10)
+        assert closed.wait(300)
 
     thread = threading.Thread(target=reads)
     thread.start()
-    assert read.wait(10)
+    assert read.wait(300)
     log.close()
     assert [each.name for each in tmp_path.glob("hive.db*")] == ["hive.db"]
     closed.set()

@@ -36,7 +36,7 @@ def start(path, name, count):
 
 def test_four_processes_write_one_chain(path, tmp_path):
     writers = [start(path, f"run_{number}", 100) for number in range(4)]
-    seqs = [int(line) for writer in writers for line in writer.communicate(timeout=90)[0].split()]
+    seqs = [int(line) for writer in writers for line in writer.communicate(timeout=600)[0].split()]
     assert [writer.returncode for writer in writers] == [0] * 4
     assert sorted(seqs) == list(range(1, 401))
     assert verify(path, tmp_path / "user").ok
@@ -53,7 +53,7 @@ def test_what_a_killed_process_was_told_is_there_and_the_chain_holds(path, tmp_p
     acknowledged = [int(writer.stdout.readline()) for _ in range(after)]
     writer.kill()
     acknowledged += [int(line) for line in writer.stdout.read().split("\n")[:-1] if line]
-    writer.wait(60)
+    writer.wait(300)
     writer.stdin.close()
     writer.stdout.close()
     log = EventLog.open(path)

@@ -54,7 +54,7 @@ async def test_an_attempt_stops_when_the_last_call_that_is_under_way_has_ended()
     calls, release = NestedCalls(), [anyio.Event(), anyio.Event()]
     beside = [Call(calls, event.wait) for event in release]
     stopped = Call(calls, parks)
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         async with anyio.create_task_group() as group:
             for call in (*beside, stopped):
                 group.start_soon(call)
@@ -75,7 +75,7 @@ async def test_a_new_call_waits_as_long_as_a_call_beside_it_is_under_way(restart
     release = anyio.Event()
     beside = Call(restarted, release.wait)
     new = Call(restarted, lambda: restarted.take_call(*NEW))
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         async with anyio.create_task_group() as group:
             group.start_soon(beside)
             await turns()
@@ -99,7 +99,7 @@ async def test_a_new_call_for_which_nothing_comes_again_is_another_way(restarted
 async def test_a_call_that_waits_for_code_beside_it_is_not_made_once_the_attempt_stops(restarted):
     new = Call(restarted, lambda: restarted.take_call(*NEW))
     stopped = Call(restarted, parks)
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         async with anyio.create_task_group() as group:
             group.start_soon(new)
             await turns()

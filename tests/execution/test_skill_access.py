@@ -353,4 +353,4 @@ def test_processes_share_a_users_quota(project):
     for caller in callers:
         caller.stdin.write("go\n")
         caller.stdin.flush()
-    assert sum(int(caller.communicate(timeout=60)[0]) for caller in callers) == 3
+    assert sum(int(caller.communicate(timeout=600)[0]) for caller in callers) == 3

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ENTRY = "from clawhive_core.cli import main; main()"
-PATIENCE = 60
+PATIENCE = 600
 
 
 @dataclass(frozen=True)

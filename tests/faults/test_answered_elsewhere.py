@@ -29,7 +29,7 @@ def asking(processes, file):
 def test_an_approval_from_another_process_lets_it_go_on(processes, asking, file):
     assert processes("approvals", "approve", "last").code == 0
     asking.until("succeeded")
-    assert asking.process.wait(60) == 0
+    assert asking.process.wait(300) == 0
     assert file.read_text("utf-8") == "one\n2\nthree\n"
     assert processes("audit", "verify").code == 0
 
@@ -37,7 +37,7 @@ def test_an_approval_from_another_process_lets_it_go_on(processes, asking, file)
 def test_a_denial_from_another_process_ends_it(processes, asking, file):
     assert processes("approvals", "deny", "last", "--reason", "not now").code == 0
     asking.until("not now")
-    assert asking.process.wait(60) == 1
+    assert asking.process.wait(300) == 1
     assert file.read_text("utf-8") == TEXT
 
 
@@ -49,7 +49,7 @@ def test_an_edit_from_another_process_is_what_it_does(processes, asking, file):
     (processes.root / "mine.json").write_text(json.dumps(given), "utf-8")
     done = processes("approvals", "approve", "last", "--edit-json", "mine.json")
     assert done.code == 0, done.err
-    assert asking.process.wait(60) == 0
+    assert asking.process.wait(300) == 0
     assert file.read_text("utf-8") == "mine\n"
     assert processes("runs", "replay", "last").code == 0
 
@@ -57,7 +57,7 @@ def test_an_edit_from_another_process_is_what_it_does(processes, asking, file):
 def test_a_cancellation_from_another_process_ends_it_with_its_question(processes, asking, file):
     done = processes("runs", "cancel", "last")
     assert "its process was told" in done.out
-    assert asking.process.wait(60) == 1
+    assert asking.process.wait(300) == 1
     assert processes("runs", "show", "last", "--json").json["status"] == "cancelled"
     (approval,) = processes("approvals", "list", "--all", "--json").json["approvals"]
     assert approval["state"] == "expired"

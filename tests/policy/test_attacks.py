@@ -283,7 +283,7 @@ def test_a_child_of_a_run_decides_nothing(root, home, env, words, how):
         env=child,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2

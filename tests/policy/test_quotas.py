@@ -122,7 +122,7 @@ def test_several_processes_never_make_more_calls_than_the_quota(log, tmp_path):
     for caller in callers:
         caller.stdin.write("go\n")
         caller.stdin.flush()
-    made = [int(caller.communicate(timeout=60)[0]) for caller in callers]
+    made = [int(caller.communicate(timeout=600)[0]) for caller in callers]
     assert sum(made) == 100
     assert rows(log)[0][4] == 100
 

@@ -152,7 +152,7 @@ def test_eight_processes_never_use_a_right_more_often_than_it_was_given(tmp_path
     for each in running:
         each.stdin.write("go\n")
         each.stdin.flush()
-    made = [int(each.communicate(timeout=120)[0]) for each in running]
+    made = [int(each.communicate(timeout=600)[0]) for each in running]
     assert sum(made) == 40
     assert left(log)["parent"] == 0
     require_founded(log, *ledger.STANDING)

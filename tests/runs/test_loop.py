@@ -48,7 +48,7 @@ async def test_parallel_calls_run_together_and_are_answered_in_call_order(tools)
         late.set()
         return "quick"
 
-    tools.add("test.slow", slow, timeout_ms=5_000).add("test.quick", quick)
+    tools.add("test.slow", slow, timeout_ms=300_000).add("test.quick", quick)
     model = ScriptedModel([several(("test.slow", {}), ("test.quick", {})), "ok"])
     async with memory_hive(providers=[tools], adapters=[model]) as hive:
         run = await hive.run("go", model=MODEL)

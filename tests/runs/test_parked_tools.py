@@ -182,7 +182,7 @@ async def test_a_tool_that_hangs_after_its_call_was_parked_is_parked_at_its_dead
         except Exception:  # noqa: BLE001 - a careless tool
             await anyio.sleep_forever()
 
-    async with job(outer, timeout_ms=300) as house:
+    async with job(outer, timeout_ms=3_000) as house:
         assert (await house.run())["status"] == "waiting_approval"
         assert house.rows("status", "test.outer") == [("parked",)]
 

@@ -118,7 +118,7 @@ async def test_steps_that_need_nothing_run_side_by_side(tools, define):
         await met.wait()
         return "met"
 
-    tools.add("test.meet", meet, timeout_ms=5_000)
+    tools.add("test.meet", meet, timeout_ms=300_000)
     async with memory_hive(providers=[tools]) as hive:
         define(hive, *(echo(name, tool="test.meet", needs=[]) for name in ("one", "two")))
         run = await hive.run(task="job")

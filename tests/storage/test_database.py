@@ -205,7 +205,7 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path):
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    ids = {racer.communicate(timeout=60)[0] for racer in racers}
+    ids = {racer.communicate(timeout=600)[0] for racer in racers}
     assert [racer.returncode for racer in racers] == [0] * 4
     assert len(ids) == 1
 

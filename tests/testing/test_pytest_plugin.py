@@ -32,7 +32,7 @@ def run(root, *words):
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=600,
     )
     return done.returncode, done.stdout + done.stderr
 

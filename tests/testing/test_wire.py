@@ -86,7 +86,7 @@ class Adapter:
 def _post(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode())
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return _checked(answer)
     except urllib.error.HTTPError as error:
         with error:

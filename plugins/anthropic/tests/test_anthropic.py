@@ -142,7 +142,7 @@ def talk(*messages, **more):
 
 
 async def until(holds):
-    with anyio.fail_after(20):
+    with anyio.fail_after(300):
         while not holds():
             await anyio.lowlevel.checkpoint()
 

@@ -29,7 +29,7 @@ def hive(endpoint, script=SCRIPT, **more):
 
 async def until(holds):
     """Wait for what the pump does beside the test."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(300):
         while not holds():
             await anyio.lowlevel.checkpoint()
 
