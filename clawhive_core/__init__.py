@@ -75,8 +75,12 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.sandbox import Limit as Limit
     from clawhive_core.protocols.sandbox import SandboxCommand as SandboxCommand
     from clawhive_core.protocols.sandbox import SandboxEngine as SandboxEngine
+    from clawhive_core.protocols.sandbox import SandboxHost as SandboxHost
+    from clawhive_core.protocols.sandbox import SandboxInstance as SandboxInstance
     from clawhive_core.protocols.sandbox import SandboxLimits as SandboxLimits
+    from clawhive_core.protocols.sandbox import SandboxMount as SandboxMount
     from clawhive_core.protocols.sandbox import SandboxOutcome as SandboxOutcome
+    from clawhive_core.protocols.sandbox import SandboxSpec as SandboxSpec
     from clawhive_core.protocols.sandbox import Unsupported as Unsupported
     from clawhive_core.protocols.sink import AuditSink as AuditSink
     from clawhive_core.protocols.stores import SkillSource as SkillSource

@@ -163,9 +163,8 @@ def _engines(settings: Settings) -> Iterator[Check]:
             names = ", ".join(f"{engine.name} {engine.version}" for engine in engines)
             yield Check(f"sandbox {program}", "ok", names)
         else:
-            yield Check(
-                f"sandbox {program}", "missing", "no engine runs it", way_to_run(program.split()[0])
-            )
+            way = way_to_run(program.split()[0], found)
+            yield Check(f"sandbox {program}", "missing", "no engine runs it", way)
     if not os.environ.get("CLAWHIVE_RUN"):
         return
     yield Check("inside a run", "ok", "rights and trust cannot be changed from here")

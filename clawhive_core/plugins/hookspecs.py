@@ -179,8 +179,8 @@ def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
     """Return engines that run code which nobody trusts.
 
     For plugins that bring a jail, a virtual machine or an interpreter. Engines are asked in order,
-    and the first that can run a command runs it. One that also has `run_handler` (`HandlerEngine`)
-    runs the handlers of skills.
+    and the first that can run a command opens an instance for it. One that also has `run_handler`
+    (`HandlerEngine`) runs the handlers of skills.
 
     Example:
         from clawhive_core import SandboxOutcome, hookimpl
@@ -189,10 +189,14 @@ def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
             name = "refuser"
             version = "1"
             programs = frozenset({"python -c"})
+            aliases = {"py": "python"}
             deterministic = True
 
             def unsupported(self, command):
                 return None
+
+            async def open(self, spec):
+                return self
 
             async def run(self, command, output):
                 output("stderr", b"refused")

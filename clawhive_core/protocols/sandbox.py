@@ -28,17 +28,54 @@ class SandboxLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxMount:
+    """A folder of this machine that programs of an instance see too."""
+
+    source: str
+    """Absolute, resolved."""
+    target: str
+    """Where programs see it, absolute."""
+    writable: bool = False
+
+
+class SandboxHost(Protocol):
+    """Answers a program's call of a tool, through the executor."""
+
+    async def __call__(self, name: str, input: Mapping[str, Any]) -> Any:
+        """Return what a tool answers, a JSON value; a refusal is a dict.
+
+        Raises:
+            ToolError: It becomes an exception inside the program. Whatever else is raised ends the
+                program, and is raised where it was run.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What the programs of one instance see and may use; a right that comes later is another one's.
+
+    An engine that cannot give one of these refuses to open.
+    """
+
+    directory: str
+    """The session's sandbox directory, absolute: programs begin there, read and write."""
+    mounts: tuple[SandboxMount, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    """Of each command."""
+    host: SandboxHost | None = None
+    """What their calls of tools reach; None where they may make none."""
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxCommand:
-    """One command: argv, the directory it works in, and its limits."""
+    """One command of an instance."""
 
     argv: tuple[str, ...]
-    directory: str
-    """The session's sandbox directory, absolute: the only one it sees, read and write."""
     script: str = "main.py"
     """What to call the code in messages."""
     stdin: bytes = b""
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
 
     @property
     def program(self) -> str:
@@ -75,8 +112,22 @@ class SandboxOutcome:
     duration_ms: int = 0
 
 
+class SandboxInstance(Protocol):
+    """An opened sandbox, whose commands see the same directory, mounts and environment."""
+
+    async def run(
+        self, command: SandboxCommand, output: Callable[[Stream, bytes], None]
+    ) -> SandboxOutcome:
+        """Run a command to its end or limit; on cancellation kill it and re-raise."""
+        ...
+
+    async def close(self) -> None:
+        """Kill what still runs, and release what the instance holds."""
+        ...
+
+
 class SandboxEngine(Protocol):
-    """Runs commands in a killable worker; nothing it runs reaches the host but its directory."""
+    """Runs commands in killable workers; nothing they run reaches the host but by their spec."""
 
     @property
     def name(self) -> str:
@@ -90,7 +141,12 @@ class SandboxEngine(Protocol):
 
     @property
     def programs(self) -> frozenset[str]:
-        """The commands it runs: `python -c`, `node -e`."""
+        """The commands it runs: a program's name, and its flag for code: `python -c`."""
+        ...
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Other names of programs, also of such as it does not run: `python3` to `python`."""
         ...
 
     @property
@@ -102,10 +158,13 @@ class SandboxEngine(Protocol):
         """Return what this engine cannot run of the command, without running any of it."""
         ...
 
-    async def run(
-        self, command: SandboxCommand, output: Callable[[Stream, bytes], None]
-    ) -> SandboxOutcome:
-        """Run a command to its end or limit; on cancellation kill it and re-raise."""
+    async def open(self, spec: SandboxSpec) -> SandboxInstance:
+        """Return an instance in which commands run.
+
+        Raises:
+            SandboxUnavailable: The engine cannot start here, or cannot give what is specified.
+            ToolError: `io_error`: the directory cannot be opened.
+        """
         ...
 
     async def close(self) -> None:

@@ -108,7 +108,7 @@ def test_a_language_without_an_engine_is_answered_with_what_can_be_done(clawhive
     )
     assert done.code == 1
     assert "error[sandbox_unavailable]" in done.err
-    assert "ships no engine for node yet: write it in python" in done.err
+    assert "no engine here runs node: write it in python" in done.err
 
 
 def test_a_language_that_nobody_listed_is_answered_with_those_that_may_run(clawhive):

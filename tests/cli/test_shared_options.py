@@ -184,7 +184,7 @@ def test_doctor_says_what_is_there_and_what_can_be_done_about_what_is_not(clawhi
     assert done.code == 0
     assert "plugin builtin" in done.out
     assert "monty" in done.out
-    assert "ships no engine for node yet" in done.out
+    assert "no engine here runs node" in done.out
 
 
 def test_a_new_plugin_is_made_and_never_over_another(clawhive):

@@ -1,6 +1,8 @@
 import json
 import os
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import ClassVar
 
 import anyio
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
 from clawhive_core.execution.sandbox.directory import SandboxDirectory
-from clawhive_core.protocols.sandbox import SandboxLimits, SandboxOutcome, Unsupported
+from clawhive_core.protocols.sandbox import SandboxLimits, SandboxOutcome, SandboxSpec, Unsupported
 
 COMMANDS = ("python -c", "node -e")
 
@@ -35,16 +37,23 @@ class Engine:
 
     version = "1.0"
     deterministic = True
+    aliases: ClassVar = {"py": "python", "python3": "python", "js": "node", "javascript": "node"}
 
     def __init__(self, program=None, name="fake", programs=("python -c",), problem=None):
         self.name, self.programs = name, frozenset(programs)
         self.program, self.problem = program, problem
-        self.ran, self.closed = [], False
+        self.ran, self.closed, self.opened = [], False, 0
 
     def unsupported(self, command):
         return self.problem
 
-    async def run(self, command, output):
+    async def open(self, spec):
+        self.opened += 1
+        return Instance(self, spec)
+
+    async def run(self, spec, command, output):
+        facts = {name: getattr(command, name) for name in ("argv", "script", "stdin", "program")}
+        command = SimpleNamespace(directory=spec.directory, limits=spec.limits, **facts)
         self.ran.append(command)
         await anyio.lowlevel.checkpoint()
         answer = self.program(command) if self.program else SandboxOutcome(0, b"hi\n", b"")
@@ -53,6 +62,18 @@ class Engine:
 
     async def close(self):
         self.closed = True
+
+
+@dataclass
+class Instance:
+    engine: Engine
+    spec: SandboxSpec
+
+    async def run(self, command, output):
+        return await self.engine.run(self.spec, command, output)
+
+    async def close(self):
+        self.engine.opened -= 1
 
 
 @pytest.fixture
@@ -206,7 +227,7 @@ async def test_a_program_that_no_engine_can_run_is_refused_with_line_and_engine(
     error = await refused("sandbox_unavailable", box.run(script="job.py"))
     assert error.message == "line 3: the engine `fake` cannot run `yield` (generators)"
     assert error.place == "job.py:3:5"
-    assert error.data == {"line": 3, "column": 5, "engine": "fake", "wants": "cpython"}
+    assert error.data == {"line": 3, "column": 5, "engine": "fake", "wants": "python"}
     assert "a plugin whose engine runs all of python" in error.fix
     assert box.engines[0].ran == []
 
@@ -214,14 +235,14 @@ async def test_a_program_that_no_engine_can_run_is_refused_with_line_and_engine(
 async def test_a_program_without_any_engine_is_refused(box):
     error = await refused("sandbox_unavailable", box.do("exec", command=["node", "-e", "1"]))
     assert error.message == "no installed sandbox engine runs `node -e`"
-    assert "ships no engine for node yet: write it in python" in error.fix
-    assert error.data == {"wants": "quickjs"}
+    assert "no engine here runs node: write it in python" in error.fix
+    assert error.data == {"wants": "node"}
 
 
 async def test_where_no_plugin_brings_an_engine_the_shipped_one_is_named(box):
     box.engines = []
     error = await refused("sandbox_unavailable", box.run(script="job.py"))
-    assert error.fix == "enable the plugin `builtin`: its engine runs python"
+    assert error.fix == "enable the plugin `builtin`, or another one that brings a sandbox engine"
 
 
 async def test_an_engine_that_cannot_start_gives_way_to_the_next(box):
@@ -444,7 +465,7 @@ async def test_one_session_runs_one_program_at_a_time(box):
     running, most = [0], [0]
 
     class Slow(Engine):
-        async def run(self, command, output):
+        async def run(self, spec, command, output):
             running[0] += 1
             most[0] = max(most[0], running[0])
             await anyio.lowlevel.checkpoint()

@@ -21,12 +21,13 @@ from clawhive_core.execution.sandbox.tools import (
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
-from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.protocols.context import InvokeContext, Stream
 from clawhive_core.protocols.sandbox import (
     SandboxCommand,
     SandboxEngine,
     SandboxLimits,
     SandboxOutcome,
+    SandboxSpec,
     Unsupported,
 )
 
@@ -35,21 +36,6 @@ if TYPE_CHECKING:
     from clawhive_core.execution.sandbox.outputs import Outputs
 
 
-ALIASES: Mapping[str, str] = {
-    "py": "python",
-    "python3": "python",
-    "js": "node",
-    "javascript": "node",
-    "nodejs": "node",
-}
-"""Other names of programs."""
-
-_CODE_FLAGS = {"python": "-c", "node": "-e"}
-"""How each program takes code, so that a caller may name a language alone."""
-
-_WANTED = {"python": "cpython", "node": "quickjs"}
-_SHIPPED = frozenset({"python"})
-"""The programs that the engine of the plugin `builtin` runs."""
 _ANSWER_MS = 750
 """Milliseconds kept back from a call's deadline to answer with what there was."""
 _OVERHEAD_MS = 10_000
@@ -113,15 +99,11 @@ class SandboxBroker:
         program, argv = self._allowed(input["command"])
         async with self._lock(ctx.conversation_id):
             limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
-            command = SandboxCommand(
-                argv=argv,
-                directory=directory.path,
-                script=input.get("script", "main.py"),
-                stdin=input.get("stdin", "").encode("utf-8", "replace"),
-                limits=limits,
-            )
+            stdin = input.get("stdin", "").encode("utf-8", "replace")
+            command = SandboxCommand(argv, input.get("script", "main.py"), stdin)
             await anyio.to_thread.run_sync(directory.forget_output)
-            execution = await self._run(program, command, ctx)
+            spec = SandboxSpec(directory.path, limits=limits)
+            execution = await self._run(program, command, spec, ctx)
             outcome = execution.outcome
             await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
         return execution
@@ -165,11 +147,11 @@ class SandboxBroker:
 
     def _allowed(self, asked: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the listed command that was asked for, and argv under its program's own name."""
-        argv = _under_own_name(asked)
+        argv = self._under_own_name(asked)
         for words in self._commands:
             if argv[: len(words)] != words:
                 continue
-            if len(argv) == len(words) and words[-1] in {"-c", "-e"}:
+            if len(argv) == len(words) and words[-1].startswith("-"):
                 raise ToolError(
                     f"`{' '.join(words)}` needs the code as its next item",
                     code="invalid_input",
@@ -178,6 +160,17 @@ class SandboxBroker:
                 )
             return " ".join(words), argv
         raise self._not_allowed(argv)
+
+    def _under_own_name(self, asked: Sequence[str]) -> tuple[str, ...]:
+        """Return argv with the program's own name and its own flag for code on the command line."""
+        program = asked[0]
+        for engine in reversed(self._engines()):
+            program = engine.aliases.get(asked[0], program)
+        flags = {words[0]: words[1] for words in self._commands if words[1:]}
+        rest = tuple(asked[1:])
+        if rest and rest[0] in flags.values():
+            rest = (flags.get(program, rest[0]), *rest[1:])
+        return (program, *rest)
 
     def _not_allowed(self, argv: Sequence[str]) -> ToolError:
         listed = [" ".join(words) for words in self._commands]
@@ -210,7 +203,9 @@ class SandboxBroker:
             ),
         )
 
-    async def _run(self, program: str, command: SandboxCommand, ctx: InvokeContext) -> Execution:
+    async def _run(
+        self, program: str, command: SandboxCommand, spec: SandboxSpec, ctx: InvokeContext
+    ) -> Execution:
         """Run in the first engine that can; before that, nothing of the program has run."""
         refusals: list[ToolError] = []
         for engine in self._engines():
@@ -219,25 +214,30 @@ class SandboxBroker:
             try:
                 problem = await anyio.to_thread.run_sync(engine.unsupported, command)
                 if problem is None:
-                    outcome = await engine.run(command, ctx.output)
-                    return Execution(engine, command.limits, outcome)
+                    outcome = await run_once(engine, spec, command, ctx.output)
+                    return Execution(engine, spec.limits, outcome)
                 refusals.append(_cannot(engine, command, problem))
             except SandboxUnavailable as error:
                 refusals.append(_unusable(engine, error))
-        raise refusals[0] if refusals else _no_engine(program)
+        raise refusals[0] if refusals else _no_engine(program, self._engines())
 
 
-def _under_own_name(asked: Sequence[str]) -> tuple[str, ...]:
-    """Return argv with the program's own name and its own flag for code on the command line."""
-    program = ALIASES.get(asked[0], asked[0])
-    rest = tuple(asked[1:])
-    if rest and rest[0] in _CODE_FLAGS.values():
-        rest = (_CODE_FLAGS.get(program, rest[0]), *rest[1:])
-    return (program, *rest)
+async def run_once(
+    engine: SandboxEngine,
+    spec: SandboxSpec,
+    command: SandboxCommand,
+    output: Callable[[Stream, bytes], None],
+) -> SandboxOutcome:
+    """Run one command in an instance of its own, which is closed whatever comes of it."""
+    instance = await engine.open(spec)
+    try:
+        return await instance.run(command, output)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await instance.close()
 
 
 def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported) -> ToolError:
-    wants = _WANTED.get(command.program, command.program)
     return ToolError(
         f"line {problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
@@ -248,7 +248,7 @@ def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported
             "line": problem.line,
             "column": problem.column,
             "engine": engine.name,
-            "wants": wants,
+            "wants": command.program,
         },
     )
 
@@ -262,25 +262,24 @@ def _unusable(engine: SandboxEngine, error: SandboxUnavailable) -> ToolError:
     )
 
 
-def way_to_run(program: str) -> str:
+def way_to_run(program: str, engines: Sequence[SandboxEngine]) -> str:
     """Return what somebody can do who wants to run a program that no engine runs."""
-    if program in _SHIPPED:
-        return f"enable the plugin `builtin`: its engine runs {program}"
-    shipped = ", ".join(sorted(_SHIPPED))
+    there = sorted({each.split()[0] for engine in engines for each in engine.programs})
+    if not there:
+        return "enable the plugin `builtin`, or another one that brings a sandbox engine"
     return (
-        f"ClawHive ships no engine for {program} yet: write it in {shipped}, or add a plugin whose"
+        f"no engine here runs {program}: write it in {', '.join(there)}, or add a plugin whose"
         f" engine runs it (hook `clawhive_sandboxes`)"
     )
 
 
-def _no_engine(program: str) -> ToolError:
+def _no_engine(program: str, engines: Sequence[SandboxEngine]) -> ToolError:
     name = program.split(maxsplit=1)[0]
-    wants = _WANTED.get(name, name)
     return ToolError(
         f"no installed sandbox engine runs `{program}`",
         code="sandbox_unavailable",
-        fix=way_to_run(name),
-        data={"wants": wants},
+        fix=way_to_run(name, engines),
+        data={"wants": name},
     )
 
 

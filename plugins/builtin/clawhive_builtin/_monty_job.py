@@ -10,10 +10,11 @@ import os
 import posixpath
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from clawhive_builtin._monty_source import EXIT, with_exits
 from clawhive_builtin._monty_trace import syntax_error_text, traceback_text
@@ -26,12 +27,12 @@ from clawhive_builtin._monty_worker import (
     no_worker,
     start_pool,
 )
-from clawhive_core import SandboxCommand, SandboxOutcome, ToolError
+from clawhive_core import SandboxCommand, SandboxMount, SandboxOutcome, SandboxSpec, ToolError
 
 if TYPE_CHECKING:
     from pydantic_monty import FunctionSnapshot, Monty, MontySession, MountDir, OSPolicy
 
-    from clawhive_core import Limit, Stream
+    from clawhive_core import Limit, SandboxHost, Stream
 
 WORK = "/work"
 """Where the program sees its directory."""
@@ -47,25 +48,32 @@ class Job:
     """One run: made, run once in a worker thread, killed from any thread.
 
     Args:
+        spec: What the program sees and may use.
         command: What to run.
         output: Told of output as it comes, in the thread that runs the job.
         policy: The clock and randomness of the program.
     """
 
     def __init__(
-        self, command: SandboxCommand, output: Callable[[Stream, bytes], None], policy: OSPolicy
+        self,
+        spec: SandboxSpec,
+        command: SandboxCommand,
+        output: Callable[[Stream, bytes], None],
+        policy: OSPolicy,
     ) -> None:
         self.ended = threading.Event()
         self.killed_by: Limit | Literal["cancel"] | None = None
         self._command, self._output, self._policy = command, output, policy
-        self._limits = command.limits
+        self._spec, self._limits = spec, spec.limits
         self._room: dict[str, int] = {
             "stdout": self._limits.stdout_bytes,
             "stderr": self._limits.stderr_bytes,
         }
         self._text: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self._cut: set[Limit] = set()
-        self._files = _Files(command)
+        self._files = _Files(spec)
+        self._calls = 0
+        self._fatal: Exception | None = None
         self._input = command.stdin.decode("utf-8", "replace").splitlines()
         self._exit: tuple[str, int] | None = None
         self._due: dict[int, float] = {}
@@ -93,6 +101,8 @@ class Job:
             watch.cancel()
             self._release()
             self.ended.set()
+        if self._fatal is not None:
+            raise self._fatal
         return SandboxOutcome(
             exit_code=None if self.killed_by else code,
             stdout=bytes(self._text["stdout"]),
@@ -118,34 +128,45 @@ class Job:
             self._cut.add(self.killed_by)
 
     def _supervise(self) -> int:
-        from pydantic_monty import MontyError, MountDir
+        from pydantic_monty import MontyError
 
-        try:
-            mount = MountDir(
-                host_path=self._command.directory,
-                virtual_path=WORK,
-                mode="read-write",
-                write_bytes_limit=self._limits.file_bytes,
-            )
-        except (OSError, TypeError, ValueError) as error:
-            raise ToolError(
-                f"the sandbox directory {self._command.directory} cannot be opened: {error}",
-                code="io_error",
-                fix="check that the directory exists and may be read and written",
-            ) from error
-        with mount:
+        with ExitStack() as stack:
+            mounts = [stack.enter_context(mount) for mount in self._mounts()]
             try:
-                self._work(mount)
+                self._work(mounts)
             except _Stopped:
                 return _FAILED
             except MontyError as error:
                 return self._failed(error)
         return 0
 
-    def _work(self, mount: MountDir) -> None:
+    def _mounts(self) -> Iterator[MountDir]:
+        """Yield the folders that the program sees, opened."""
+        yield self._mount(SandboxMount(self._spec.directory, WORK, writable=True))
+        for mount in self._spec.mounts:
+            yield self._mount(mount)
+
+    def _mount(self, mount: SandboxMount) -> MountDir:
+        from pydantic_monty import MountDir
+
+        try:
+            return MountDir(
+                host_path=mount.source,
+                virtual_path=mount.target,
+                mode="read-write" if mount.writable else "read-only",
+                write_bytes_limit=self._limits.file_bytes,
+            )
+        except (OSError, TypeError, ValueError) as error:
+            raise ToolError(
+                f"the sandbox directory {mount.source} cannot be opened: {error}",
+                code="io_error",
+                fix="check that the directory exists and may be read and written",
+            ) from error
+
+    def _work(self, mounts: list[MountDir]) -> None:
         with start_pool() as pool, self._session(pool) as session:
             self._adopt(session.worker_pid)
-            self._drive(session, mount)
+            self._drive(session, mounts)
 
     def _session(self, pool: Monty) -> MontySession:
         wall = self._limits.wall_ms / 1000
@@ -178,13 +199,16 @@ class Job:
                 self._worker.release()
                 self._worker = None
 
-    def _drive(self, session: MontySession, mount: MountDir) -> None:
+    def _drive(self, session: MontySession, mounts: list[MountDir]) -> None:
         from pydantic_monty import FunctionSnapshot, FutureSnapshot, MontyComplete
 
-        names = {EXIT: self._leave, "exit": self._leave, "quit": self._leave, "input": self._read}
+        leave: dict[str, Any] = dict.fromkeys((EXIT, "exit", "quit"), self._leave)
+        names = {**leave, "input": self._read}
+        if self._spec.host is not None:
+            names["call_tool"] = self._call
         state: Any = session.feed_start(
             with_exits(self._command.code),
-            mount=mount,
+            mount=mounts,
             cwd=WORK,
             external_lookup=names,
             print_callback=self._print,
@@ -212,9 +236,9 @@ class Job:
                 self._due[asked.call_id] = time.monotonic() + float(args[0])
                 return asked.resume({"future": ...})
             case "os.environ":
-                return asked.resume({"return_value": dict(self._command.env)})
+                return asked.resume({"return_value": dict(self._spec.env)})
             case "os.getenv":
-                return asked.resume({"return_value": self._command.env.get(args[0], args[1])})
+                return asked.resume({"return_value": self._spec.env.get(args[0], args[1])})
             case _:
                 if self._files.exceeds(name, args):
                     self._give_up("files")
@@ -254,6 +278,24 @@ class Job:
         if value is None:
             raise SystemExit
         raise SystemExit(str(value))
+
+    def _call(self, name: str, input: Any = None) -> Any:
+        """Call a tool for the program; its time is the program's."""
+        from anyio import from_thread
+
+        self._calls += 1
+        if self._calls > self._limits.tool_calls:
+            self.kill("tool_calls")
+            raise RuntimeError("it asked for too many calls")
+        try:
+            given: Mapping[str, Any] = {} if input is None else input
+            return from_thread.run(cast("SandboxHost", self._spec.host), name, given)
+        except ToolError as error:
+            raise RuntimeError(f"{error.code}: {error.message}") from error
+        except Exception as error:
+            self._fatal = error
+            self.kill("cancel")
+            raise
 
     def _read(self, prompt: Any = "") -> str:
         self._print("stdout", str(prompt))
@@ -297,9 +339,9 @@ class Job:
 class _Files:
     """Counts what a program writes, before it is written."""
 
-    def __init__(self, command: SandboxCommand) -> None:
-        self._directory = Path(command.directory)
-        self._files, self._bytes = command.limits.files, command.limits.file_bytes
+    def __init__(self, spec: SandboxSpec) -> None:
+        self._directory = Path(spec.directory)
+        self._files, self._bytes = spec.limits.files, spec.limits.file_bytes
         self._made: set[str] = set()
 
     def exceeds(self, name: str, args: tuple[Any, ...]) -> bool:

@@ -8,8 +8,8 @@ or a process: it asks this process, and gets its directory and no more.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from clawhive_core import (
     HandlerOutcome,
     SandboxCommand,
     SandboxOutcome,
+    SandboxSpec,
     Unsupported,
 )
 
@@ -50,11 +51,29 @@ _PHRASES = {
 """The engine's own words, and clearer ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class MontyInstance:
+    """A directory, mounts, environment and host, for programs one after another or at once."""
+
+    engine: MontyEngine
+    spec: SandboxSpec
+
+    async def run(
+        self, command: SandboxCommand, output: Callable[[Stream, bytes], None]
+    ) -> SandboxOutcome:
+        """Run a program; see `MontyEngine.run`."""
+        return await self.engine.run(self.spec, command, output)
+
+    async def close(self) -> None:
+        """Do nothing: the worker of a program ends with it."""
+
+
 class MontyEngine:
     """Runs `python -c CODE` (`clawhive_core.SandboxEngine`).
 
     A program sees its directory as `/work`, which is where it starts; an environment of what the
-    command names; a clock in UTC. `input()` reads the command's stdin, `sys.exit` works.
+    spec names; a clock in UTC. `input()` reads the command's stdin, `sys.exit` works. With a host,
+    `call_tool(name, input={})` calls a tool.
 
     Args:
         clock: The moment at which the program's clock stands still; None for the real time.
@@ -63,6 +82,13 @@ class MontyEngine:
 
     name = "monty"
     programs = frozenset({PROGRAM})
+    aliases: Mapping[str, str] = {
+        "py": "python",
+        "python3": "python",
+        "js": "node",
+        "javascript": "node",
+        "nodejs": "node",
+    }
 
     def __init__(self, clock: datetime | None = None, seed: int | None = None) -> None:
         self._clock, self._seed = clock, seed
@@ -96,8 +122,12 @@ class MontyEngine:
             found.append(syntax)
         return min(found, key=lambda one: (one.line, one.column), default=None)
 
+    async def open(self, spec: SandboxSpec) -> MontyInstance:
+        """Return an instance; each of its programs gets a worker of its own."""
+        return MontyInstance(self, spec)
+
     async def run(
-        self, command: SandboxCommand, output: Callable[[Stream, bytes], None]
+        self, spec: SandboxSpec, command: SandboxCommand, output: Callable[[Stream, bytes], None]
     ) -> SandboxOutcome:
         """Run a program to its end or limit; on cancellation its worker is killed.
 
@@ -110,7 +140,7 @@ class MontyEngine:
 
         from clawhive_builtin._monty_job import Job
 
-        job = Job(command, partial(from_thread.run_sync, output), self._policy())
+        job = Job(spec, command, partial(from_thread.run_sync, output), self._policy())
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(CONCURRENT)
         async with self._limiter:

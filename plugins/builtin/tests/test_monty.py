@@ -8,13 +8,23 @@ import anyio
 import pytest
 
 from clawhive_builtin.monty import MontyEngine
-from clawhive_core import SandboxCommand, SandboxLimits, SandboxUnavailable, ToolError
+from clawhive_core import (
+    SandboxCommand,
+    SandboxLimits,
+    SandboxMount,
+    SandboxSpec,
+    SandboxUnavailable,
+    ToolError,
+)
+from clawhive_core.errors import NeedHumanApproval
 
 
 def named(code, directory, **fields):
     limits = SandboxLimits(**fields.pop("limits", {}))
     argv = ("python", "-c", textwrap.dedent(code))
-    return SandboxCommand(argv, str(directory), limits=limits, **fields)
+    seen = {name: fields.pop(name) for name in ("env", "mounts", "host") if name in fields}
+    spec = SandboxSpec(str(directory), limits=limits, **seen)
+    return spec, SandboxCommand(argv, **fields)
 
 
 @pytest.fixture
@@ -23,7 +33,7 @@ def run(tmp_path):
         heard = []
         engine = MontyEngine()
         outcome = await engine.run(
-            named(code, tmp_path, **fields), lambda stream, data: heard.append((stream, data))
+            *named(code, tmp_path, **fields), lambda stream, data: heard.append((stream, data))
         )
         for stream in ("stdout", "stderr"):
             printed = b"".join(data for name, data in heard if name == stream)
@@ -75,7 +85,7 @@ async def test_a_failing_program_leaves_its_own_traceback_and_its_partial_output
 
 
 async def test_a_syntax_error_is_the_programs_own(run, tmp_path):
-    assert MontyEngine().unsupported(named("x = (", tmp_path)) is None
+    assert MontyEngine().unsupported(named("x = (", tmp_path)[1]) is None
     outcome = await run("x = (\n", script="job.py")
     assert outcome.exit_code == 1
     assert outcome.stderr.decode().startswith('  File "job.py", line 1\n    x = (\n')
@@ -110,7 +120,7 @@ async def test_an_endless_recursion_is_folded(run):
     ],
 )
 async def test_a_program_ends_with_the_code_that_it_names(run, tmp_path, code, exit_code, stderr):
-    assert MontyEngine().unsupported(named(code, tmp_path)) is None
+    assert MontyEngine().unsupported(named(code, tmp_path)[1]) is None
     outcome = await run(code)
     assert (outcome.exit_code, outcome.stderr.decode(), outcome.stdout) == (exit_code, stderr, b"")
 
@@ -120,10 +130,10 @@ async def test_what_is_imported_for_type_checkers_only_is_passed_over(run, tmp_p
     head = "from __future__ import annotations\nimport typing\nfrom typing import TYPE_CHECKING\n"
     body = "def f(x: A) -> A: return x\nprint(f(3))\n"
     checked = f"{head}if {test}:\n    from clawhive_skills.words import A\n{body}"
-    assert MontyEngine().unsupported(named(checked, tmp_path)) is None
+    assert MontyEngine().unsupported(named(checked, tmp_path)[1]) is None
     assert (await run(checked)).stdout == b"3\n"
     other = f"{head}if {test}:\n    A = 1\nelse:\n    import clawhive_skills\n{body}"
-    assert MontyEngine().unsupported(named(other, tmp_path)) is not None
+    assert MontyEngine().unsupported(named(other, tmp_path)[1]) is not None
 
 
 async def test_lines_in_a_traceback_are_the_authors_although_exits_are_rewritten(run):
@@ -174,7 +184,7 @@ async def test_nothing_outside_the_directory_is_reached(tmp_path, code):
     (directory / "folder").symlink_to("/etc")
     os.mkfifo(directory / "pipe")
     outcome = await MontyEngine().run(
-        named(f"print(open('inside').read())\n{code}", directory), lambda *_: None
+        *named(f"print(open('inside').read())\n{code}", directory), lambda *_: None
     )
     assert outcome.exit_code == 1
     assert outcome.stdout == b"mine\n"
@@ -201,7 +211,7 @@ async def test_nothing_outside_the_directory_is_reached(tmp_path, code):
     ],
 )
 async def test_network_processes_and_the_interpreter_itself_do_not_exist(run, tmp_path, code):
-    assert MontyEngine().unsupported(named(code, tmp_path)) is not None
+    assert MontyEngine().unsupported(named(code, tmp_path)[1]) is not None
     outcome = await run(f"print('began')\n{code}\nprint('reached')")
     assert (outcome.exit_code, outcome.stdout) == (1, b"began\n")
 
@@ -334,7 +344,7 @@ async def test_cancelling_kills_the_worker_and_passes_on(tmp_path):
     command = named("print('began')\nwhile True: pass", tmp_path, limits={"wall_ms": 60_000})
     with anyio.fail_after(300):
         async with anyio.create_task_group() as group:
-            group.start_soon(engine.run, command, lambda *_: began.set())
+            group.start_soon(engine.run, *command, lambda *_: began.set())
             await began.wait()
             assert workers()
             group.cancel_scope.cancel()
@@ -346,7 +356,7 @@ async def test_closing_kills_every_worker(tmp_path):
     outcomes = []
 
     async def one():
-        outcomes.append(await engine.run(command, lambda *_: began.set()))
+        outcomes.append(await engine.run(*command, lambda *_: began.set()))
 
     with anyio.fail_after(300):
         async with anyio.create_task_group() as group:
@@ -364,7 +374,7 @@ async def test_a_worker_killed_from_outside_is_an_error_and_not_a_hang(tmp_path)
         for pid in workers() - before:
             os.kill(int(pid), 9)
 
-    outcome = await MontyEngine().run(named("print(1)\nwhile True: pass", tmp_path), kill)
+    outcome = await MontyEngine().run(*named("print(1)\nwhile True: pass", tmp_path), kill)
     assert (outcome.exit_code, outcome.killed_by) == (1, None)
     assert b"worker died" in outcome.stderr
 
@@ -376,7 +386,7 @@ async def test_many_programs_at_once_keep_apart(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         outcome = await engine.run(
-            named(f"open('x','w').write('{number}')\nprint(open('x').read())", folder),
+            *named(f"open('x','w').write('{number}')\nprint(open('x').read())", folder),
             lambda *_: None,
         )
         seen[number] = outcome.stdout
@@ -392,7 +402,7 @@ async def test_a_fixed_clock_and_seed_make_a_run_repeatable(tmp_path):
     code = "import random, datetime\nprint(random.random(), datetime.datetime.now())"
     fixed = MontyEngine(clock=moment, seed=7)
     first, second = [
-        (await fixed.run(named(code, tmp_path), lambda *_: None)).stdout for _ in range(2)
+        (await fixed.run(*named(code, tmp_path), lambda *_: None)).stdout for _ in range(2)
     ]
     assert first == second
     assert b"2026-01-02 03:04:05" in first
@@ -402,7 +412,7 @@ async def test_a_fixed_clock_and_seed_make_a_run_repeatable(tmp_path):
 
 async def test_a_missing_directory_is_an_error_with_a_fix(tmp_path):
     with pytest.raises(ToolError) as caught:
-        await MontyEngine().run(named("print(1)", tmp_path / "missing"), lambda *_: None)
+        await MontyEngine().run(*named("print(1)", tmp_path / "missing"), lambda *_: None)
     assert caught.value.code == "io_error"
 
 
@@ -411,7 +421,7 @@ async def test_a_missing_engine_is_unavailable_with_the_line_that_installs_it(
 ):
     monkeypatch.setenv("MONTY_BIN", str(tmp_path / "no-such-program"))
     with pytest.raises(SandboxUnavailable) as caught:
-        await MontyEngine().run(named("print(1)", tmp_path), lambda *_: None)
+        await MontyEngine().run(*named("print(1)", tmp_path), lambda *_: None)
     assert "pip install" in caught.value.fix
 
 
@@ -419,3 +429,70 @@ def test_the_engine_names_itself():
     engine = MontyEngine()
     assert (engine.name, engine.programs) == ("monty", frozenset({"python -c"}))
     assert engine.version[0].isdigit()
+
+
+async def test_an_instance_runs_several_programs_over_one_directory(tmp_path):
+    spec, write = named("open('x', 'w').write('kept')", tmp_path, env={"WHO": "ana"})
+    read = named("import os\nprint(open('x').read(), os.getenv('WHO'))", tmp_path)[1]
+    instance = await MontyEngine().open(spec)
+    outcomes = [await instance.run(each, lambda *_: None) for each in (write, read)]
+    await instance.close()
+    assert [each.exit_code for each in outcomes] == [0, 0]
+    assert outcomes[1].stdout == b"kept ana\n"
+
+
+async def test_a_mount_is_seen_and_only_written_where_it_may_be(tmp_path):
+    given, own = tmp_path / "given", tmp_path / "own"
+    for folder in (given, own):
+        folder.mkdir()
+    given.joinpath("a.txt").write_text("hello")
+    code = "print(open('/data/a.txt').read())\nopen('/data/b.txt', 'w').write('x')"
+    mounts = (SandboxMount(str(given), "/data"),)
+    outcome = await MontyEngine().run(*named(code, own, mounts=mounts), lambda *_: None)
+    assert outcome.stdout == b"hello\n"
+    assert outcome.exit_code == 1
+    assert not given.joinpath("b.txt").exists()
+
+
+async def test_a_program_calls_tools_through_its_host(tmp_path):
+    asked = []
+
+    async def host(name, input):
+        asked.append((name, dict(input)))
+        if name == "no.tool":
+            raise ToolError("there is none", code="tool_not_found")
+        return {"n": 1}
+
+    code = """
+        print(call_tool("demo.echo", {"n": 1})["n"])
+        try:
+            call_tool("no.tool")
+        except RuntimeError as error:
+            print(error)
+    """
+    outcome = await MontyEngine().run(*named(code, tmp_path, host=host), lambda *_: None)
+    assert outcome.stdout == b"1\ntool_not_found: there is none\n"
+    assert asked == [("demo.echo", {"n": 1}), ("no.tool", {})]
+
+
+async def test_what_parks_a_call_ends_the_program(tmp_path):
+    async def host(name, input):
+        raise NeedHumanApproval("it waits")
+
+    spec, command = named("call_tool('demo.echo')\nprint('on')", tmp_path, host=host)
+    with pytest.raises(NeedHumanApproval):
+        await MontyEngine().run(spec, command, lambda *_: None)
+
+
+async def test_a_program_has_no_more_calls_than_its_limit_and_none_without_a_host(tmp_path):
+    async def host(name, input):
+        return None
+
+    code = "while True: call_tool('demo.echo')"
+    limits = {"tool_calls": 3}
+    outcome = await MontyEngine().run(
+        *named(code, tmp_path, host=host, limits=limits), lambda *_: None
+    )
+    assert outcome.killed_by == "tool_calls"
+    alone = await MontyEngine().run(*named("call_tool('x')", tmp_path), lambda *_: None)
+    assert b"NameError" in alone.stderr

@@ -13,7 +13,7 @@ from clawhive_core import SandboxCommand
 
 
 def unsupported(code):
-    return MontyEngine().unsupported(SandboxCommand(("python", "-c", code), "/nowhere"))
+    return MontyEngine().unsupported(SandboxCommand(("python", "-c", code)))
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_what_the_engine_runs_or_is_the_programs_own_error_is_not_held_back(code
 
 def test_nothing_of_a_program_runs_while_it_is_checked(tmp_path, capfd):
     code = "print('ran')\nopen('made', 'w').write('x')\nclass A(B): pass"
-    command = SandboxCommand(("python", "-c", code), str(tmp_path))
+    command = SandboxCommand(("python", "-c", code))
     assert MontyEngine().unsupported(command) is not None
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr().out == ""
 
 
 def test_arguments_after_the_code_are_not_supported():
-    command = SandboxCommand(("python", "-c", "print(1)", "x"), "/nowhere")
+    command = SandboxCommand(("python", "-c", "print(1)", "x"))
     assert MontyEngine().unsupported(command).what == "arguments after the code"
 
 
