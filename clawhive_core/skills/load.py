@@ -89,7 +89,7 @@ class FoundSkills:
         seen_by_git: Callable[[Skill, str], date | None] | None = None,
     ) -> None:
         self.locations: list[tuple[Location, str]] = []
-        """Where each entry was found, and its real path."""
+        """The location of each entry, and its real path."""
         self._config = config
         self._reader = reader
         self._only_given = False

@@ -1,4 +1,4 @@
-"""What a check of skills found."""
+"""The report of a check of skills."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SkillReport:
     findings: Sequence[Finding] = ()
     """Sorted by place, each with the edits that mend it where these are certain."""
     baselined: int | None = None
-    """How many findings a baseline keeps back, None without one."""
+    """The number of findings that a baseline keeps back, None without one."""
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class SkillReport:
 
     @property
     def fixable(self) -> int:
-        """How many of the findings `--fix` mends."""
+        """The number of findings that `--fix` mends."""
         return sum(1 for each in self.findings if each.fix is not None and each.fix.edits)
 
     def without(self, baseline: Baseline) -> SkillReport:

@@ -50,8 +50,8 @@ _NAME = pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME = 64
 
 SCHEMA = Path(".schemas", "contract.json")
-"""Where editors find the schema of contracts, from a folder of skills: it works offline, and is
-handed on with the skills."""
+"""The file where editors find the schema of contracts, from a folder of skills: it works offline,
+and is handed on with the skills."""
 
 
 def new_skill(name: str, folder: Path, *, contract: bool = False) -> list[Path]:

@@ -19,7 +19,7 @@ from clawhive_core.skills.discovery.skill_set import SkillSet
 from clawhive_core.skills.load import FoundSkills
 
 _MANY = 20
-"""How many changes outside of known skills make it cheaper to read everything again."""
+"""The number of changes outside of known skills from which reading everything again is cheaper."""
 
 
 class WatchedSkills:

@@ -59,14 +59,14 @@ class Change:
     """Something that a contract says otherwise than before."""
 
     kind: str
-    """What changed: `tool_removed`, `input_schema`, `rate_limit`, ..."""
+    """The kind: `tool_removed`, `input_schema`, `rate_limit`, ..."""
     subject: str
     """The name of the tool, import, permission, ... that it is about."""
     impact: Impact
     message: str
     """A sentence for people, without a final stop."""
     place: Place
-    """Where it stands in the new version, or would stand."""
+    """The place in the new version, or where it would stand."""
     witness: Witness | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ Bump = Literal["none", "minor", "major"]
 BUMPS: tuple[Bump, ...] = ("none", "minor", "major")
 
 Made = Literal["none", "minor", "major", "lower", "unstated", "first"]
-"""What was done to a version: `lower` than it was, `unstated` now, stated for the `first` time."""
+"""The change of a version: `lower` than it was, `unstated` now, stated for the `first` time."""
 
 Numbers = tuple[int, int]
 
@@ -165,7 +165,7 @@ def undated(_skill: Skill, _tool: str) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """What is known of announcements beside the contract."""
+    """Announcements that are known from elsewhere than the contract."""
 
     today: date
     """The day of the new version."""

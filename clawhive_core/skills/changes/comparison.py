@@ -201,7 +201,7 @@ class SkillDiff:
     new: Skill
     changes: tuple[Change, ...]
     remarks: tuple[tuple[Change | None, Finding], ...]
-    """What is wrong, each with the change that it is about; None where it is about the whole."""
+    """The findings, each with the change that it is about; None where it is about the whole."""
 
     @classmethod
     def of(cls, old: Skill, new: Skill, notices: Notices) -> SkillDiff:
@@ -224,7 +224,7 @@ class SkillDiff:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """What is wrong."""
+        """The findings."""
         return (finding for _, finding in self.remarks)
 
     @property

@@ -21,7 +21,7 @@ from clawhive_core.skills.documents.document import MAX_BYTES
 from clawhive_core.skills.documents.text import TEXT_FILE
 
 SECONDS = 60
-"""How long one call of git may take."""
+"""The seconds that one call of git may take."""
 
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
@@ -233,7 +233,7 @@ def _failed(message: str, asked: subprocess.CompletedProcess[bytes], fix: str) -
 
 
 NAMED = frozenset({TEXT_FILE, *MANIFESTS})
-"""What the files of a contract are called in a skill's folder."""
+"""The names of a contract's files in a skill's folder."""
 
 MAX_TOTAL_BYTES = 512 * 1024 * 1024
 

@@ -14,12 +14,12 @@ from clawhive_core.skills.contracts.skill import Exports, Skill
 from clawhive_core.skills.discovery.reading import read_contract
 
 MOST_COMMITS = 500
-"""How far back the history of a contract is searched for the start of a deprecation."""
+"""The number of commits that are searched for the start of a deprecation."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the contracts of a commit said, from that commit back."""
+    """The contracts of a commit, and of those before it."""
 
     repository: Repository
     commit: str

@@ -31,7 +31,7 @@ class Side:
     """The skills of one side."""
 
     label: str
-    """What the user wrote: a path, or `git:REF:PATH`."""
+    """The user's words: a path, or `git:REF:PATH`."""
     root: Path
     skills: tuple[ReadSkill, ...]
     """The first of each id, in the order of their paths."""
@@ -41,7 +41,7 @@ class Side:
     is_one: bool = False
     """Whether a skill was named, and not a folder of skills."""
     findings: tuple[Finding, ...] = ()
-    """What could not be read at all."""
+    """Findings of skills that could not be read at all."""
     shown: Callable[[str], str] = field(default=str)
     """Turns a text with paths of files into one with the names that its reader knows."""
 

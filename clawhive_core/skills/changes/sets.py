@@ -52,14 +52,14 @@ class Lone:
 
 @dataclass(frozen=True, slots=True)
 class SetDiff:
-    """What changed between two sets of skills."""
+    """The changes between two sets of skills."""
 
     old: Side
     new: Side
     diffs: tuple[SkillDiff | Lone, ...]
     """Of the skills that are not the same on both sides."""
     compared: int
-    """How many skills are on both sides."""
+    """The number of skills on both sides."""
 
     @property
     def findings(self) -> list[Finding]:

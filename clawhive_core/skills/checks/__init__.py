@@ -1,1 +1,1 @@
-"""What is checked of the whole set, and of one skill beyond its contract."""
+"""Checks of the whole set, and of one skill beyond its contract."""

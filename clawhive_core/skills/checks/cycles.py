@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 Graph = Mapping[str, Sequence[str]]
 MAX_EDGES = 2_000
-"""How many edges of a component are searched from; a component with more is shown in part."""
+"""The number of edges of a component that are searched from; one with more is shown in part."""
 
 
 def shortest_cycles(graph: Graph) -> list[tuple[str, ...]]:

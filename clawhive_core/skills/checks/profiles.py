@@ -35,7 +35,7 @@ from clawhive_core.skills.fixing.fixes import QUOTE
 
 _WORD = pattern(r"\w+")
 _FEWEST = 4
-"""How many different words a description has at least that another one can be like."""
+"""The least number of different words of a description that is compared with others."""
 
 
 def check_similar(skills: Sequence[Skill]) -> Iterator[Finding]:
@@ -59,9 +59,9 @@ def check_similar(skills: Sequence[Skill]) -> Iterator[Finding]:
 
 
 MAX_LINES = 500
-"""How long a SKILL.md should be at most, by the public standard."""
+"""The most lines that a SKILL.md should have, by the public standard."""
 MAX_LINKS = 200
-"""How many links and scripts of one body are looked up."""
+"""The number of links and scripts of one body that are looked up."""
 
 _FENCED = pattern(r"(?m)^[ \t]*(`{3,}|~{3,})[^\n]*\n(?:.*\n)*?[ \t]*\1[`~]*[ \t]*$")
 _CODE = pattern(r"(`+)[^`\n]+\1")
@@ -175,9 +175,9 @@ Profile = Literal["lenient", "strict", "portable"]
 PROFILES: tuple[Profile, ...] = ("lenient", "strict", "portable")
 
 _RAISED = frozenset({"CH0201", "CH0206", "CH0225", "CH0227"})
-"""What is an error of the standard, and less where skills are only loaded."""
+"""Codes of the standard's errors that weigh less where skills are only loaded."""
 _COVERED = frozenset({"CH0202", "CH0204", "CH0301"})
-"""What the standard's own rules say in full: CH0203, CH0204, CH0212."""
+"""Codes of the standard's own rules: CH0203, CH0204, CH0212."""
 _MAX_NAME = 64
 _MAX_COMPATIBILITY = 500
 

@@ -68,7 +68,7 @@ def _names_of(cause: Finding) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Who offers a tool, and what its calls may do."""
+    """The provider of a tool, and what its calls may do."""
 
     provider_id: str
     capability_level: str
@@ -78,7 +78,7 @@ class Offer:
 
 
 Locked = Mapping[str, Mapping[str, Offer | None]]
-"""Who offered what a skill requires when it was locked: by the skill's id and the tool's name."""
+"""The providers of required tools at locking: by the skill's id and the tool's name."""
 
 NOTHING_LOCKED: Locked = {}
 
@@ -102,7 +102,7 @@ class KnownTools:
 
     @property
     def offers(self) -> Mapping[str, Offer]:
-        """Who offers them: what only a lock asks for."""
+        """Return their providers, which only a lock asks for."""
         return self.offering()
 
     def elsewhere(self, locked: Offer | None) -> bool:

@@ -24,7 +24,7 @@ Check = Callable[[Skill, Mapping[str, Skill], AbstractSet[str], date], list[Find
 
 @dataclass(frozen=True, slots=True)
 class _CachedCheck:
-    """What one check found, and all that it looked at to find it."""
+    """The findings of one check, and all that it looked at."""
 
     findings: list[Finding]
     looked: frozenset[str]

@@ -51,7 +51,7 @@ class SetCheck:
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = list(entries)
         self.findings: list[Finding] = []
-        """What was found here; each stands in its entry too."""
+        """The findings; each stands in its entry too."""
         self._winners: dict[str, int] = {}
         for index, entry in enumerate(self.entries):
             self._winners.setdefault(entry.skill.id, index)

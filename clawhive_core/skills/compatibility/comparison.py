@@ -16,14 +16,14 @@ _ALLOWED = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """What is known of one schema in the place of another."""
+    """The verdict on one schema in the place of another."""
 
     verdict: Verdict
     """`compatible` is proven; `breaking` has a witness; `unknown` is neither."""
     witness: Any = None
-    """Where it breaks, a JSON value: the narrower schema accepts it and the wider refuses it."""
+    """A JSON value of the break: the narrower schema accepts it and the wider refuses it."""
     where: str = ""
-    """Where it breaks, the JSON pointer of the keyword that refuses the witness."""
+    """The place of the break, the JSON pointer of the keyword that refuses the witness."""
     reason: str = ""
     """Why it is refused, or why nothing is known."""
 

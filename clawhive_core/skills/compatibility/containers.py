@@ -131,7 +131,7 @@ _MOST_ADDED = 64
 
 @dataclass(frozen=True, slots=True)
 class Makers:
-    """What reasoning about objects asks of the rest."""
+    """The rest of the search, as reasoning about objects asks for it."""
 
     solve: Solve
     another: Another

@@ -13,7 +13,7 @@ class Undecided(Exception):
 
 
 class Steps:
-    """What is left of a comparison's allowance."""
+    """The rest of a comparison's allowance."""
 
     def __init__(self, allowed: int) -> None:
         self._left = allowed

@@ -1,4 +1,4 @@
-"""What a literal comes to for a value of one type: facts, and branches of which one must hold."""
+"""The expansion of a literal for one type: facts, and branches of which one must hold."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Literal:
     schema: Any
     document: Document
     pointer: str | None
-    """Where it stands in its document; None where it was made for a comparison."""
+    """The place in its document; None where it was made for a comparison."""
     wanted: bool = True
 
     @property
@@ -108,7 +108,7 @@ Branch = list[list[Part]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is known of the values that meet a list of literals."""
+    """The outcome of a search for values that meet a list of literals."""
 
     state: str
     """`empty`: proven that there is none; `found`: a real validator agrees; `unknown`."""

@@ -43,7 +43,7 @@ class _Theory(Protocol):
 
 @dataclass(slots=True)
 class _Level:
-    """What is held of one value while its literals are taken apart."""
+    """The state of one value while its literals are taken apart."""
 
     kind: str
     asked: Sequence[Literal]

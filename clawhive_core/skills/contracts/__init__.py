@@ -1,1 +1,1 @@
-"""What a skill and its contract say: read field by field, each mistake with its place."""
+"""A skill and its contract: read field by field, each mistake with its place."""

@@ -175,13 +175,13 @@ def _is_owned(beginning: ast.expr) -> bool:
 
 
 MAX_FILES = 200
-"""How many Python files of a skill are looked at."""
+"""The most Python files of a skill that are looked at."""
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "tests", ".venv", "venv", ".git"})
 _CORE_PREFIX = "artifacts."  # the only tools of the core whose names have two segments
 _PACKAGE = "skills"
 _MAY_IMPORT = pattern(rf"\b{_PACKAGE}\b|\bfrom[\s\\]+\.[\s\\]*\.")
-"""What stands in every text that imports from another skill: most are not parsed for it."""
+"""A word of every text that imports from another skill: most are not parsed for it."""
 
 
 def lint_handlers(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:

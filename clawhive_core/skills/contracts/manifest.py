@@ -34,7 +34,7 @@ from clawhive_core.skills.documents.fields import Fields, text
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Named
 
 KINDS: tuple[SinkKind, ...] = ("url", "path", "selector")
-"""What is read; where mail and money go, only the user's words and records count."""
+"""Kinds that are read; where mail and money go, only the user's words and records count."""
 
 
 def read_grounds(contract: Fields) -> Mapping[str, tuple[str, ...]]:

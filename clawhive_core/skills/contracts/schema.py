@@ -28,7 +28,7 @@ _PROPERTY = pattern(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class SchemaMistake:
-    """Where a schema is not valid, and why."""
+    """A place where a schema is not valid, and why."""
 
     path: KeyPath
     message: str

@@ -50,15 +50,15 @@ class Deprecation:
     tool: str
     removal_date: date
     place: Place
-    """Where the tool's name stands."""
+    """The place of the tool's name."""
     date_place: Place
-    """Where the removal date stands."""
+    """The place of the removal date."""
     replacement: str = ""
     """`TOOL` of the same skill or `SKILL.TOOL`; empty where there is none."""
     replacement_place: Place | None = None
     announced: date | None = None
     seen_by: str = ""
-    """What saw it first on that day, such as `the lock`; empty where the contract states it."""
+    """The first to see it on that day, such as `the lock`; empty where the contract states it."""
 
     def until(self, today: date) -> str:
         """Return when it goes, in words."""
@@ -96,7 +96,7 @@ class TaskType:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What an exported tool says of its calls; None and empty where it says nothing."""
+    """Facts of an exported tool's calls; None and empty where it says nothing."""
 
     level: Level | None = None
     risk: Risk | None = None
@@ -129,7 +129,7 @@ class ExportedTool:
 Unit = Literal["second", "minute", "hour", "day"]
 
 SECONDS: Mapping[Unit, int] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
-"""How long the window of a rate is."""
+"""The seconds of a rate's window."""
 
 ALL_TOOLS = "*"
 """The name under which `Access.rates` holds the one rate of all tools."""
@@ -137,7 +137,7 @@ ALL_TOOLS = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often one user may call one tool."""
+    """The number of calls of one tool that one user has in a window."""
 
     count: int
     unit: Unit
@@ -153,11 +153,11 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may call what a skill exports, and how often."""
+    """The rules of who may call what a skill exports, and how often."""
 
     requires_subscription: bool = False
     free_tools: tuple[str, ...] = ()
-    """What needs no subscription all the same."""
+    """Tools that need no subscription all the same."""
     rates: Mapping[str, Rate | None] = field(default_factory=dict[str, "Rate | None"])
     """By tool, or by `*` for every tool by itself; None for no limit."""
 
@@ -172,13 +172,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """What a skill offers to others."""
+    """The offer of a skill to others."""
 
     api_version: str = ""
     """`MAJOR.MINOR`; empty where it states none."""
     tools: tuple[ExportedTool, ...] = ()
     place: Place | None = None
-    """Where its version stands, else the exports."""
+    """The place of its version, else of the exports."""
     access: Access = field(default_factory=Access)
     deprecated: tuple[Deprecation, ...] = ()
 
@@ -189,7 +189,7 @@ class Exports:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What a skill uses of another one."""
+    """The use that a skill makes of another one."""
 
     skill: str
     """The id after `from`."""
@@ -201,7 +201,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """What must be there for a skill to be of use."""
+    """Requirements that must be there for a skill to be of use."""
 
     tools: tuple[str, ...] = ()
     bins: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ class Requires:
     python: tuple[str, ...] = ()
     place: Place | None = None
     tool_places: tuple[Place, ...] = ()
-    """Where each of `tools` stands."""
+    """The place of each of `tools`."""
 
 
 NO_EXPORTS = Exports()
@@ -245,11 +245,11 @@ class Skill:
     skill_data: tuple[Named, ...] = ()
     """The skills whose data it asks for in the old form."""
     phase: Phase = "enforce"
-    """How much the old forms weigh where it is used (`contracts.phase`)."""
+    """The weight of the old forms where it is used (`contracts.phase`)."""
     grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Places in what its own calls of a tool return that its further calls may read."""
     text_name: str = ""
-    """What its SKILL.md is called, empty for a manifest alone."""
+    """The name of its SKILL.md, empty for a manifest alone."""
     manifest: Path | None = None
     """The file that holds its contract, None where it has none."""
     frontmatter: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -277,7 +277,7 @@ class Skill:
 
     @property
     def content(self) -> Path:
-        """What trust is bound to: the folder, or the file of a manifest alone."""
+        """The files that trust is bound to: the folder, or the file of a manifest alone."""
         if not self.text_name and self.manifest is not None and not _is_named(self.manifest):
             return self.manifest
         return self.folder

@@ -1,1 +1,1 @@
-"""Where skills are found, how they are read, which of them count and which are trusted."""
+"""The search path of skills, their reading, and which of them count and are trusted."""

@@ -1,4 +1,4 @@
-"""What `skills check` read before, for as long as no file of it has changed.
+"""The cache of skills that `skills check` read, for as long as no file of one has changed.
 
 A skill counts as unchanged while its folder and each file that was read have the size, inode, mtime
 and ctime of then. What was changed in the last seconds before it was read is not kept, because a
@@ -30,7 +30,7 @@ from clawhive_core.skills.discovery.reading import Location, Reader, ReadSkill, 
 Read = Callable[[Any], Any]
 
 _LARGEST: dict[type, float] = {int: 1 << 53, float: float("inf")}
-"""What a number must be less than to be read as it was written."""
+"""The bounds below which a number is read as it was written."""
 
 
 class NoJson(Exception):
@@ -136,9 +136,9 @@ def _same(value: Any) -> Any:
 
 SCHEMA = "skill-reads/2"
 RACY_NS = 2_000_000_000
-"""How old a change must be: the coarsest clock of a file system that is in use."""
+"""The least age of a change in nanoseconds: the coarsest clock of a file system in use."""
 MAX_FILES = 400
-"""How many files and folders of one skill are looked at; one with more is read each time."""
+"""The most files and folders of one skill; one with more is read each time."""
 
 Stamp = list[int]
 
@@ -151,7 +151,7 @@ class _Record:
     """As in `Location`."""
     source: str
     below: list[str]
-    """What it was read from, as what follows its path."""
+    """The files that it was read from, as what follows its path."""
     stamps: list[Stamp]
     read: Any
     """The packed `ReadSkill`."""
@@ -168,7 +168,7 @@ class ReadCache(Reader):
         self._cache = cache
         self._begin = _scope()
         self._records: dict[str, _Record | None] = {}
-        """What the cache holds of each path that it was asked for."""
+        """The record of each path that the cache was asked for."""
         self._fresh: dict[str, _Record] = {}
         self._new: dict[bytes, bytes] = {}
 

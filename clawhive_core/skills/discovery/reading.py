@@ -26,7 +26,7 @@ from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, i
 from clawhive_core.skills.documents.text import OTHER_NAME, TEXT_FILE, SkillText, read_skill_text
 
 _OTHERS = (*MANIFESTS, OTHER_NAME)
-"""What hardly any has; to ask whether something is there is cheaper than to be told that not."""
+"""Files that hardly any has; to ask for one is cheaper than to fail to open it."""
 FILES = (TEXT_FILE, *_OTHERS)
 
 

@@ -21,7 +21,7 @@ TAGS = frozenset(
 """The tags of JSON's types."""
 
 MAX_DEPTH = 64
-"""How deep collections may be nested: composing them recurses in C, which has no bound."""
+"""The levels that collections may be nested: composing them recurses in C, which has no bound."""
 
 
 class TooDeep(Exception):
@@ -159,11 +159,11 @@ def _made_loader() -> Any:
 
 MAX_BYTES = 1024 * 1024
 MAX_VALUES = 100_000
-"""How many values a document may hold, those that aliases repeat included."""
+"""The most values of a document, those that aliases repeat included."""
 
 _READ_TAGS = TAGS | {MERGE_TAG}
 MAX_SAID = 100
-"""How much of one kind is said of a document: who mends that much looks again."""
+"""The most findings of one kind in a document: who mends that many looks again."""
 
 _WIDE = 32
 _CHUNK = 16 * 1024

@@ -1,4 +1,4 @@
-"""Where something of a skill stands in its files."""
+"""Places in the files of skills."""
 
 from __future__ import annotations
 

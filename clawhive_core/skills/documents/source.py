@@ -17,7 +17,7 @@ BOM = "\ufeff"
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13}) + b"\x7f"
 _ORDINARY = bytes(set(range(128)) - {*_CONTROLS, 12, 13})
 _TURNING = pattern("[\u202a-\u202e\u2066-\u2069\U000e0001-\U000e007f]")
-"""What turns the direction of the text around it, and tags, which nobody is shown."""
+"""Characters that turn the direction of the text around them, and tags, which nobody is shown."""
 HIDDEN = pattern("[\u200b\u2060-\u2064\u180e\ufeff]")
 """Spaces of no width, and joiners that no script needs."""
 _FLAG = pattern("\U0001f3f4[\U000e0020-\U000e007f]+")
@@ -53,7 +53,7 @@ _ODD = pattern(
 
 
 _HARMLESS = ("\u200d", "\xa0", "\u3000")
-"""What many a text has of what Python calls not printable: a joiner, and two spaces."""
+"""Usual characters that Python calls not printable: a joiner, and two spaces."""
 
 
 def is_ordinary(data: bytes) -> bool:

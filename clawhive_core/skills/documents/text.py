@@ -23,7 +23,7 @@ from clawhive_core.skills.documents.source import BOM, is_ordinary, odd_characte
 
 TEXT_FILE = "SKILL.md"
 OTHER_NAME = "skill.md"
-"""How some call it, which the reference validators read too."""
+"""Another name for it, which the reference validators read too."""
 
 _WHAT = "frontmatter"
 _FENCE = "---"
@@ -39,7 +39,7 @@ class SkillText:
     text: str = field(default="", repr=False)
     """The body, and what stands before it."""
     begin: int = 0
-    """Where the body begins in it."""
+    """The offset of the body in it."""
     document: Document | None = None
     """The frontmatter with its places; None where it cannot be read."""
     findings: tuple[Finding, ...] = ()
@@ -51,7 +51,7 @@ class SkillText:
 
     @property
     def body(self) -> str:
-        """What follows the frontmatter; most who read a SKILL.md have no need of it."""
+        """The text after the frontmatter; most who read a SKILL.md have no need of it."""
         return self.text[self.begin :]
 
     def place(self, *keys: str) -> Place:
@@ -67,7 +67,7 @@ class _Parts:
     front: str
     body: str
     first_line: int
-    """How many lines stand before the frontmatter."""
+    """The number of lines before the frontmatter."""
 
 
 def text_file(folder: Path) -> Path | None:

@@ -27,7 +27,7 @@ _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
 
 @dataclass(frozen=True, slots=True)
 class FixedFile:
-    """What `--fix` did to one file."""
+    """The fixes that `--fix` made in one file."""
 
     file: str
     fixes: int
@@ -123,7 +123,7 @@ def _fix_file(file: Path, findings: Sequence[Finding], roots: Sequence[Path]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What is done to one file."""
+    """The change of one file."""
 
     fixes: int
     write: Callable[[Path], None]

@@ -1,1 +1,1 @@
-"""What imports what: drawn, and asked for one skill or tool."""
+"""The graph of imports: drawn, and asked for one skill or tool."""

@@ -26,11 +26,11 @@ _COLORS: Mapping[str, str] = {
 }
 _BROKEN, _GOING = "#c62828", "#f9a825"
 _ODD = pattern(r"[^\w .,:/-]|d(?=irection)", re.ASCII | re.IGNORECASE)
-"""What Mermaid might read as its own: all but letters, digits and a few signs; and `direction`,
-for which its lexer looks in the middle of texts."""
+"""Text that Mermaid might read as its own: all but letters, digits and a few signs; and
+`direction`, for which its lexer looks in the middle of texts."""
 
 MERMAID_EDGES = 500
-"""How many edges Mermaid draws unless its `maxEdges` says more."""
+"""The number of edges that Mermaid draws unless its `maxEdges` says more."""
 
 
 def as_text(graph: SkillGraph) -> str:

@@ -54,9 +54,9 @@ class Edge:
     satisfied: bool = True
     """Whether the provider is loaded and nothing about the import is an error."""
     deprecated: tuple[Deprecation, ...] = ()
-    """What the provider says of the imported tools that will go."""
+    """The provider's words on the imported tools that will go."""
     problems: tuple[Finding, ...] = ()
-    """What the check found at the places of this import, the notes left out."""
+    """The findings at the places of this import, the notes left out."""
     in_cycle: bool = False
 
     @property

@@ -20,7 +20,7 @@ from clawhive_core.skills.graphs.graph import Edge, SkillGraph, place_fields
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked about: a skill, one tool of it, or a tool that no skill has."""
+    """The target of a question: a skill, one tool of it, or a tool that no skill has."""
 
     skill: str | None
     tool: str | None = None
@@ -46,9 +46,9 @@ class Importer:
     """The skill that it imports from, one step nearer to the target."""
     edge: Edge
     depth: int
-    """How many imports lead from it to the target, 1 for its own."""
+    """The number of imports that lead from it to the target, 1 for its own."""
     place: Place
-    """Where the tool that is asked about is imported, else the import."""
+    """The place where the tool that is asked about is imported, else the import."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the importer as JSON."""

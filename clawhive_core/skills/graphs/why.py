@@ -27,7 +27,7 @@ class Reason:
     state: str
     message: str
     depth: int = 0
-    """How many imports lead to it from the skill that is asked about."""
+    """The number of imports that lead to it from the skill that is asked about."""
     code: str | None = None
     place: str | None = None
     fix: str | None = None

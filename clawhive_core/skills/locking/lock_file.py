@@ -75,7 +75,7 @@ class LockedSkill:
     imports: Mapping[str, LockedImport] = field(default_factory=dict[str, LockedImport])
     """By `SKILL.TOOL`."""
     tools: Mapping[str, Offer | None] = field(default_factory=dict[str, "Offer | None"])
-    """What it requires of the catalog; None for what nothing offered."""
+    """Tools that it requires of the catalog; None for what nothing offered."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return its row, each mapping sorted."""
@@ -207,7 +207,7 @@ class LockFile:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """The path of the file."""
         return self.root / NAME
 
     def data(self) -> bytes | None:

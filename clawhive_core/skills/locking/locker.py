@@ -42,9 +42,9 @@ class Locker:
     root: Path
     """The project's root, which paths are named from."""
     old: Lock
-    """What was locked before: what cannot be known now is taken from it."""
+    """The lock of before: what cannot be known now is taken from it."""
     tools: KnownTools | None = None
-    """What there is to require, None where that is not known."""
+    """The tools that there are to require, None where that is not known."""
     contents: bool = False
     """Whether all files are read for their digest."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProjectLock:
-    """What a project's lock holds; nothing, where there is none or it cannot be used."""
+    """The lock of a project; empty, where there is none or it cannot be used."""
 
     file: LockFile
     lock: Lock | None
@@ -38,12 +38,12 @@ class ProjectLock:
 
     @property
     def tools(self) -> Locked:
-        """Who offered what each skill requires, by the skill's id."""
+        """The providers of what each skill requires, by the skill's id."""
         return {name: skill.tools for name, skill in self.old.skills.items()}
 
     @property
     def old(self) -> Lock:
-        """What was locked."""
+        """The locked skills."""
         return Lock() if self.lock is None else self.lock
 
     def dated(self, skills: Iterable[Skill], today: date) -> list[Skill]:

@@ -32,7 +32,7 @@ class Relock:
     file: LockFile
     state: State
     findings: tuple[Finding, ...]
-    """What it would accept, else what stands in the way; sorted."""
+    """Findings that it would accept, else those that stand in the way; sorted."""
     data: bytes = b""
     skills: int = 0
 

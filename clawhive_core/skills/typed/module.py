@@ -33,7 +33,7 @@ _OURS: Imports = {
     "overload": ("typing", "overload"),
 }
 _EXPORTED = ("Context", "Handlers", "Refusal")
-"""What handlers import beside the types of their tools."""
+"""The imports of handlers, the types of their tools left out."""
 
 _RESERVED = frozenset({*_OURS, *_EXPORTED, "NotRequired", "TypedDict"})
 

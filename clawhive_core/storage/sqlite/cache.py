@@ -16,12 +16,12 @@ VERSION = 1
 """The form of the file, its `user_version`."""
 MAX_ROWS = 100_000
 MAX_BYTES = 1024 * 1024
-"""How large a value may be that is kept."""
+"""The most bytes of a value that is kept."""
 
 _BUSY_SECONDS = 0.25
-"""How long another process's write is waited for: to read anew may be quicker."""
+"""The time that another process's write is waited for: to read anew may be quicker."""
 _AT_ONCE = 10_000
-"""How many keys one query names; SQLite takes 32,766 since 3.32."""
+"""The most keys that one query names; SQLite takes 32,766 since 3.32."""
 _TABLE = """
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY,
