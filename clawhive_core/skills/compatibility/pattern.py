@@ -60,21 +60,23 @@ class Terms:
     def __init__(self, steps: Steps) -> None:
         self._known: dict[tuple[Any, ...], Term] = {}
         self._steps = steps
-        self.nothing = self._make("chars")
-        self.empty = self._make("empty", nullable=True)
-        self.all = self._make("not", (self.nothing,), nullable=True)
+        self.nothing = self._once(Term("chars"))
+        self.empty = self._once(Term("empty", nullable=True))
+        self.all = self._once(Term("not", (self.nothing,), nullable=True))
 
-    def _make(self, kind: str, parts: tuple[Term, ...] = (), **more: Any) -> Term:
-        key = (kind, *map(id, parts), *more.items())
+    def _once(self, term: Term) -> Term:
+        """Return the one object for a term."""
+        parts = tuple(map(id, term.parts))
+        key = (term.kind, parts, term.ranges, term.least, term.most, term.nullable)
         found = self._known.get(key)
         if found is None:
             self._steps.spend()
-            found = self._known[key] = Term(kind, parts, **more)
+            found = self._known[key] = term
         return found
 
     def chars(self, ranges: Iterable[tuple[int, int]]) -> Term:
         """Return the words of one character among these."""
-        return self._make("chars", ranges=tuple(sorted(ranges)))
+        return self._once(Term("chars", ranges=tuple(sorted(ranges))))
 
     def then(self, first: Term, second: Term) -> Term:
         """Return the words of one followed by the other's."""
@@ -84,7 +86,9 @@ class Terms:
             return second if first is self.empty else first
         if first.kind == "then":
             return self.then(first.parts[0], self.then(first.parts[1], second))
-        return self._make("then", (first, second), nullable=first.nullable and second.nullable)
+        return self._once(
+            Term("then", (first, second), nullable=first.nullable and second.nullable)
+        )
 
     def either(self, parts: Iterable[Term]) -> Term:
         """Return the union."""
@@ -113,13 +117,13 @@ class Terms:
         parts = tuple(sorted(flat, key=id))
         if len(parts) < 2:  # noqa: PLR2004 - one language is itself
             return parts[0] if parts else neutral
-        return self._make(kind, parts, nullable=nullable)
+        return self._once(Term(kind, parts, nullable=nullable))
 
     def without(self, term: Term) -> Term:
         """Return every word that is not of this language."""
         if term.kind == "not":
             return term.parts[0]
-        return self._make("not", (term,), nullable=not term.nullable)
+        return self._once(Term("not", (term,), nullable=not term.nullable))
 
     def times(self, term: Term, least: int, most: int | None) -> Term:
         """Return `least` to `most` words of it, one after the other; None: any number."""
@@ -129,8 +133,8 @@ class Terms:
             return self.empty if least == 0 else self.nothing
         if least == 1 and most == 1:
             return term
-        more = {"least": least, "most": most, "nullable": least == 0 or term.nullable}
-        return self._make("times", (term,), **more)
+        nullable = least == 0 or term.nullable
+        return self._once(Term("times", (term,), least=least, most=most, nullable=nullable))
 
     def word(self, text: str) -> Term:
         """Return the language of one word."""
