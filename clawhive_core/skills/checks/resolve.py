@@ -229,7 +229,7 @@ def check_contracts(
     """Return what is wrong with the contracts of a set, by the id of the skill that is to change.
 
     Every import names a skill of the set, tools that it exports, and no later version than it
-    has; no skills import each other in a circle; what is deprecated goes in due time.
+    has; no skills import each other in a cycle; what is deprecated goes in due time.
 
     Args:
         skills: The set; each id stands once.
@@ -373,7 +373,7 @@ def _version(each: Import, provider: Skill) -> Iterator[Finding]:
 
 
 def _cycle_finding(cycle: tuple[str, ...], name: str, known: Skills) -> Finding:
-    """Return a member's finding: the whole circle from its own import on, each edge's place."""
+    """Return a member's finding: the whole cycle from its own import on, each edge's place."""
     at = cycle.index(name)
     turned = (*cycle[at:], *cycle[:at], name)
     edges = [

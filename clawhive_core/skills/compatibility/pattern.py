@@ -27,7 +27,7 @@ _MAX_CLASSES = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """One language; equal languages built alike are one object of their Terms."""
+    """One language; equal languages that are built in one way are one object of their Terms."""
 
     kind: str
     parts: tuple[Term, ...] = ()

@@ -225,11 +225,11 @@ def _require_exported(
         name: What is named there.
         known: The exported names, and those that are named beside it.
     """
-    names, beside = known
+    names, others = known
     if name in names:
         return
     listed = ", ".join(sorted(names)) or "nothing"
-    fix = did_you_mean(name, sorted(names - beside)) or f"the skill exports: {listed}"
+    fix = did_you_mean(name, sorted(names - others)) or f"the skill exports: {listed}"
     message = f"`{name}` is not among the exported tools"
     is_key = path[-1] == name
     raise InvalidSkill(fields.document.finding("CH0506", path, message, fix, key=is_key))

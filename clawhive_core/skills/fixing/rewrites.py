@@ -86,9 +86,9 @@ def cut_item(finding: Finding, source: Source) -> tuple[Edit, ...]:
     before = line[: (finding.column or 1) - 1]
     if before.rstrip().endswith(","):
         return (Edit(start - len(before) + before.rindex(","), start + len(match[0]), ""),)
-    beside = [source.line(each) for each in (number - 1, number + 1)]
+    neighbours = [source.line(each) for each in (number - 1, number + 1)]
     if _ITEM.fullmatch(line) and any(
-        _ITEM.fullmatch(each) and each.index("-") == line.index("-") for each in beside
+        _ITEM.fullmatch(each) and each.index("-") == line.index("-") for each in neighbours
     ):
         return (Edit(source.offset(number), source.end(number), ""),)
     return ()
