@@ -67,11 +67,13 @@ def _value(node: Any, loader: Any, seen: set[int]) -> Any:
         loader: What it was read by.
         seen: The collections so far, by identity.
     """
-    if node is None or id(node) in seen:
+    if node is None:
         raise _Odd
     tag, kind = node.tag, node.id
     if kind == "scalar":
         return node.value if tag == TEXT_TAG else _scalar(node, loader)
+    if id(node) in seen:
+        raise _Odd
     seen.add(id(node))
     if kind == "mapping" and tag == "tag:yaml.org,2002:map":
         entries = cast("list[tuple[Any, Any]]", node.value)
@@ -120,15 +122,16 @@ def _made_loader() -> Any:
         first: [(tag, pattern) for tag, pattern in rules if tag != dates]
         for first, rules in base.yaml_implicit_resolvers.items()
     }
+    scalar: Any = yaml.ScalarNode
     tags = {
-        yaml.ScalarNode: TEXT_TAG,
+        scalar: TEXT_TAG,
         yaml.SequenceNode: base.DEFAULT_SEQUENCE_TAG,
         yaml.MappingNode: base.DEFAULT_MAPPING_TAG,
     }
 
     def resolve(self: Any, kind: Any, value: Any, implicit: Any) -> str:
         """Return a node's tag: what PyYAML finds, which looks for paths of nodes too."""
-        if kind is yaml.ScalarNode:
+        if kind is scalar:
             if implicit[0]:
                 for tag, pattern in resolvers.get(value[:1], ()):
                     if pattern.match(value):
@@ -137,7 +140,7 @@ def _made_loader() -> Any:
             raise TooDeep
         return tags[kind]
 
-    def descend(self: Any, *_: Any) -> None:
+    def descend(self: Any, _parent: Any, _index: Any) -> None:
         """Count a node more around the next one."""
         self.depth += 1
         if self.depth > MAX_DEPTH + 1:
