@@ -1,5 +1,6 @@
 """Links, paths and the map of the pages."""
 
+import ast
 import re
 
 from tests.docs.conftest import ROOT, blocks
@@ -70,7 +71,7 @@ def test_every_python_block_is_python():
     for page in map(name_of, PAGES):
         for each in blocks(page):
             if each.language == "python" and not each.text.startswith("clawhive_"):  # a signature
-                compile(each.text, page, "exec")
+                compile(each.text, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def test_fences_are_closed():
