@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from clawhive_core.diagnostics.nearest import nearest_few
+from clawhive_core.diagnostics.suggestions import nearest_words
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Level
@@ -184,5 +184,5 @@ def closest_verbs(name: str) -> list[str]:
     if lower != name and verb_of(lower):
         return [lower]
     family = [verb for verb in VERBS if verb.startswith(lower.partition(".")[0] + ".")]
-    near = nearest_few(lower, VERBS, cutoff=_CUTOFF)
+    near = nearest_words(lower, VERBS, cutoff=_CUTOFF)
     return list(dict.fromkeys([*near, *family]))[:4]

@@ -272,7 +272,7 @@ def _check_table(table: Mapping[str, Any], place: str) -> None:
             )
     for key in table:
         if key not in _KEYS:
-            from clawhive_core.diagnostics.nearest import nearest
+            from clawhive_core.diagnostics.suggestions import nearest
 
             guess = nearest(key, _KEYS)
             raise ConfigError(

@@ -45,7 +45,7 @@ def _is_below(key: str, prefix: str | None) -> bool:
 
 
 def _unknown(prefix: str, keys: list[str]) -> UnknownId:
-    from clawhive_core.diagnostics.nearest import did_you_mean
+    from clawhive_core.diagnostics.suggestions import did_you_mean
 
     tables = {key.rpartition(".")[0] for key in keys} - {""}
     fix = did_you_mean(prefix, [*keys, *tables]) or "clawhive config show"

@@ -270,7 +270,7 @@ def export(settings: Settings, run: str, out: str | None) -> None:
     """
     from pathlib import Path
 
-    from clawhive_core.diagnostics.whole_file import io_told, replace_whole
+    from clawhive_core.diagnostics.files import file_errors, replace_file
     from clawhive_core.runs.record.page import page
     from clawhive_core.runs.record.view import find_run
 
@@ -284,8 +284,8 @@ def export(settings: Settings, run: str, out: str | None) -> None:
         hand_over(text)
         return
     target = Path(f"{run_id}.html" if out is None else out)
-    with io_told("the run cannot be written", target, "name another file, or `-` for stdout"):
-        replace_whole(target, text.encode())
+    with file_errors("the run cannot be written", target, "name another file, or `-` for stdout"):
+        replace_file(target, text.encode())
     say(str(target))
 
 

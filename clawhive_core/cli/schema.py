@@ -27,7 +27,7 @@ def command(name: str | None) -> None:
         return
     wanted = name.partition("/")[0]
     if wanted not in names:
-        from clawhive_core.diagnostics.nearest import did_you_mean
+        from clawhive_core.diagnostics.suggestions import did_you_mean
 
         fix = did_you_mean(wanted, names) or f"one of {', '.join(names)}"
         raise UnknownId(f"no schema is called `{name}`", place=name, fix=fix)

@@ -15,7 +15,7 @@ from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
 from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
 @click.pass_obj
 def new(settings: Settings, name: str, into: Path | None, *, contract: bool, as_json: bool) -> None:
     """Make a skill called NAME: its text, its manifest, a task type that runs offline."""
-    from clawhive_core.diagnostics.shown import shown_path
+    from clawhive_core.diagnostics.files import shown_path
     from clawhive_core.skills.template import SCHEMA, is_published, new_skill
 
     folder = into or settings.config().root / "skills"

@@ -269,7 +269,7 @@ def _print_tool(tool: Mapping[str, Any]) -> None:
 
 
 def _suggest(name: str, catalog: Catalog) -> str:
-    from clawhive_core.diagnostics.nearest import did_you_mean
+    from clawhive_core.diagnostics.suggestions import did_you_mean
 
     return did_you_mean(name, [*catalog.tools, *catalog.aliases]) or "clawhive tools list"
 

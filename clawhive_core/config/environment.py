@@ -116,7 +116,7 @@ def _json_example(setting: Setting, variable: str) -> str:
 
 def misspelt_variables(env: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each `CLAWHIVE_` variable that is nearly, but not quite, a setting's."""
-    from clawhive_core.diagnostics.nearest import nearest
+    from clawhive_core.diagnostics.suggestions import nearest
 
     known = _own()
     for variable in sorted(env):

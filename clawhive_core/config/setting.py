@@ -129,7 +129,7 @@ def _text(setting: Setting, value: Any, place: str) -> str:
         return value
     word = setting.words.get(value, value)
     if word not in setting.choices:
-        from clawhive_core.diagnostics.nearest import nearest
+        from clawhive_core.diagnostics.suggestions import nearest
 
         known = ", ".join(setting.choices)
         guess = nearest(value, (*setting.choices, *setting.words))

@@ -113,7 +113,7 @@ def fixed_below(base: Path) -> tuple[Setting, ...]:
 
 def suggest(path: Path) -> Path | None:
     """Return the known key that was probably meant by an unknown one."""
-    from clawhive_core.diagnostics.nearest import nearest
+    from clawhive_core.diagnostics.suggestions import nearest
 
     candidates = {dotted(known): known for known in _candidates(path) if known != path}
     by_end: dict[str, list[Path]] = {}

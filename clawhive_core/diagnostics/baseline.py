@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
 from clawhive_core.diagnostics.reports import fingerprints, portable_path
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 
@@ -73,7 +72,7 @@ def write_baseline(path: Path, findings: Sequence[Finding]) -> int:
     ]
     text = json.dumps({"schema": _SCHEMA, "findings": rows}, indent=2) + "\n"
     try:
-        replace_whole(path.resolve() if path.is_file() else path, text.encode("ascii"))
+        replace_file(path.resolve() if path.is_file() else path, text.encode("ascii"))
     except OSError as error:
         fix = "name a file that you may write to: --baseline FILE"
         raise _error(path, f"the baseline cannot be written: {error.strerror}", fix) from None

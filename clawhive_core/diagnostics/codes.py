@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.model.late import dataclass
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "codes.toml"

@@ -23,7 +23,7 @@ from clawhive_core.diagnostics.finding import (
     sorted_findings,
     summary,
 )
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.texts import counted, printable, well_formed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from clawhive_core.diagnostics.nearest import nearest_few
+from clawhive_core.diagnostics.suggestions import nearest_words
 from clawhive_core.errors import RunError
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import Enabled
@@ -28,7 +28,7 @@ def refuse(error: str, message: str, next: Mapping[str, Any], **extra: Any) -> R
 
 def not_found(name: str, names: Iterable[str]) -> Refused:
     """No tool of that name is there for this caller."""
-    close = nearest_few(name, names)
+    close = nearest_words(name, names)
     hint = f"; did you mean {', '.join(f'`{each}`' for each in close)}?" if close else ""
     return refuse(
         "tool_not_found",

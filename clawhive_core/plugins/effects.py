@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.model.effects import verbs_of
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import Effects

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any, cast
 
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import ClawHiveError, ToolError
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.tools import ToolResult

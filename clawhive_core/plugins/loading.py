@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import PluginError
 from clawhive_core.model.canonical import preview
 from clawhive_core.plugins.discovery import DiscoveredPlugin, package_folder

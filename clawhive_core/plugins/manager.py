@@ -15,7 +15,7 @@ from typing import Any
 
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding, Fix
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta

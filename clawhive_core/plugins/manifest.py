@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
-from clawhive_core.diagnostics.nearest import did_you_mean
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import ManifestError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern

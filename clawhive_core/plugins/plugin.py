@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import ClawHiveError, PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from clawhive_core.diagnostics.nearest import did_you_mean
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError, UnknownId
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
 from clawhive_core.plugins.entry_points import GROUP

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.errors import ManifestError, PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
@@ -256,7 +255,7 @@ def _write(path: Path, text: str) -> bool:
     try:
         if path.exists() and path.read_bytes() == data:
             return False
-        replace_whole(path, data)
+        replace_file(path, data)
     except OSError as error:
         raise PluginError(
             f"the manifest cannot be written: {error.strerror or error}",

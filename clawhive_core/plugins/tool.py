@@ -18,8 +18,8 @@ from typing import (
     overload,
 )
 
-from clawhive_core.diagnostics.nearest import did_you_mean
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.effects import level_of, risk_of
 from clawhive_core.model.late import Caching, dataclass

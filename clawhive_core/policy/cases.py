@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.diagnostics.finding import Finding, Fix
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import CapabilityError, ClawHiveError
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from clawhive_core.config.tomlfile import TomlFile, read_toml
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import ConfigError
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.document import Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.grants import CapabilityGrant

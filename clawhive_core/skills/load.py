@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from clawhive_core.config.config import Config
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding, sorted_findings
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import StorageError
 from clawhive_core.model.texts import printable
 from clawhive_core.protocols.stores import SkillSource

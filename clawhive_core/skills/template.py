@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from clawhive_core.diagnostics.whole_file import io_told, replace_whole
+from clawhive_core.diagnostics.files import file_errors, replace_file
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
 from clawhive_core.storage.template import make_from_template
@@ -41,9 +41,9 @@ def write_schema(part: Part, file: Path) -> None:
         UsageError: `io_error`.
     """
     fix = "name a file that you may write to"
-    with io_told("the schema cannot be written", file, fix):
+    with file_errors("the schema cannot be written", file, fix):
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace_whole(file, published_schema(part).encode())
+        replace_file(file, published_schema(part).encode())
 
 
 _NAME = pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import io_told
+from clawhive_core.diagnostics.files import file_errors, shown_path
 from clawhive_core.errors import UsageError
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
@@ -40,7 +39,7 @@ def make_from_template(
             code="already_exists",
         )
     fix = "name a folder that you may write to"
-    with io_told(f"the {kind} cannot be written", target, fix):
+    with file_errors(f"the {kind} cannot be written", target, fix):
         if parents:
             target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as work:

@@ -122,9 +122,9 @@ def test_a_kill_leaves_the_old_lock_or_the_new_one(skills):
     script = (
         "import os, signal\n"
         "from pathlib import Path\n"
-        "from clawhive_core.diagnostics.whole_file import replace_whole\n"
+        "from clawhive_core.diagnostics.files import replace_file\n"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"replace_whole(Path({str(lock_file(skills))!r}), b'new')\n"
+        f"replace_file(Path({str(lock_file(skills))!r}), b'new')\n"
     )
     done = subprocess.run([sys.executable, "-c", script], check=False, env=dict(os.environ))
     assert (done.returncode, lock_file(skills).read_bytes()) == (-signal.SIGKILL, old)

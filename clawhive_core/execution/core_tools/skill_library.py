@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from clawhive_core.diagnostics.nearest import nearest
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, SkillError, StorageError, ToolError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import protection_of

@@ -19,7 +19,7 @@ import anyio
 
 from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Bounded, Overdue
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
 from clawhive_core.execution.nested.recorded import ANSWERED
 from clawhive_core.execution.refusals import with_rights

@@ -7,7 +7,7 @@ from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.catalog import Catalog
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.effects import is_shut

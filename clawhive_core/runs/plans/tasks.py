@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clawhive_core.catalog.validation import compile_schema, describe
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import InvalidInput, UnknownTaskType, UsageError
 from clawhive_core.execution.handlers.handlers import calls_of
 from clawhive_core.model.ids import new_id

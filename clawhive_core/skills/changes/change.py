@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Any, Literal
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.contract import api_version
 from clawhive_core.skills.contracts.deprecation import WINDOW

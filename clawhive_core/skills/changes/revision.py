@@ -12,8 +12,8 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding, Fix
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern

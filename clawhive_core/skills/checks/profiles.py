@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import unquote
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import did_you_mean
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.reading import (

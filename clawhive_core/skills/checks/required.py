@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import did_you_mean, suggested
+from clawhive_core.diagnostics.suggestions import did_you_mean, suggested_word
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
@@ -27,7 +27,7 @@ def meant(skill: Skill, word: str, words: Iterable[str], otherwise: str) -> str:
         otherwise: What to do where it was no slip.
     """
     title = did_you_mean(word, words)
-    close = None if title is None else suggested(title)
+    close = None if title is None else suggested_word(title)
     if title is None:
         return otherwise
     certain = close is not None and _names(skill, close) and not _names(skill, word)
@@ -57,7 +57,7 @@ def without_consequences(findings: Sequence[Finding], causes: Iterable[Finding])
 
 def _names_of(cause: Finding) -> Iterator[str]:
     """Yield the misspelt name and the one that is meant: of a skill, or of a tool and its skill."""
-    close = suggested("" if cause.fix is None else cause.fix.title)
+    close = suggested_word("" if cause.fix is None else cause.fix.title)
     if cause.code not in _CAUSES or close is None:
         return
     for wrong in cause.about:

@@ -9,7 +9,7 @@ from datetime import date
 from itertools import pairwise
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.checks.cycles import shortest_cycles
 from clawhive_core.skills.checks.required import meant

@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.limits import startable

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast, get_args
 
-from clawhive_core.diagnostics.nearest import did_you_mean, nearest
+from clawhive_core.diagnostics.suggestions import did_you_mean, nearest
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import Place as SinkPlace
 from clawhive_core.model.sinks import place_of

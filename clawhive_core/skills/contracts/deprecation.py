@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import did_you_mean, nearest
+from clawhive_core.diagnostics.suggestions import did_you_mean, nearest
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.skill import Deprecation, Skill, days_of
 from clawhive_core.skills.documents.fields import Fields

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.skills.contracts.code import (
     CodeFacts,
     Function,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import CapabilityError
 from clawhive_core.skills.contracts.skill import (
     LEVELS,

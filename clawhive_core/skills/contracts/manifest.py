@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.sinks import SinkKind, place_of
 from clawhive_core.skills.contracts.contract import (

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, cast
 
 from clawhive_core.diagnostics.finding import Finding, Severity
-from clawhive_core.diagnostics.nearest import did_you_mean
+from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.model.effects import beyond_own_state, risk_of
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern

@@ -12,7 +12,7 @@ from typing import Any, cast
 from clawhive_core.config.config import Config
 from clawhive_core.config.private_file import PrivateFile
 from clawhive_core.config.trust import refuse_inside_run
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import ConfigError, SkillError, StorageError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill

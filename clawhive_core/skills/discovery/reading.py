@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding, Severity
-from clawhive_core.diagnostics.nearest import is_slip, suggestion
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.suggestions import is_typo, suggestion
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.contract import REQUIRES_KEYS
 from clawhive_core.skills.contracts.handlers import with_handlers
@@ -97,7 +97,7 @@ def misspelt_key(text: SkillText, wanted: str) -> str | None:
     if wanted in text.values:
         return None
     keys = (key for key in text.values if key not in STANDARD_KEYS)
-    return next((key for key in keys if is_slip(key, wanted)), None)
+    return next((key for key in keys if is_typo(key, wanted)), None)
 
 
 def _misspelt(text: SkillText, wanted: str) -> tuple[Place, str] | None:

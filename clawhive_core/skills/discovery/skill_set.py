@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill, State

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding, Severity
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, dotted
 from clawhive_core.skills.documents.source import BOM, odd_characters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from clawhive_core.diagnostics.nearest import did_you_mean, suggestion
+from clawhive_core.diagnostics.suggestions import did_you_mean, suggestion
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.documents.document import Document
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place

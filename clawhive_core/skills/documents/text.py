@@ -13,8 +13,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.document import Document, decoded, read_bytes, with_severity

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.diagnostics.finding import Finding, apply_fixes, sorted_findings
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.manifest import MANIFESTS
 from clawhive_core.skills.discovery.skill_set import SkillSet
@@ -135,7 +134,7 @@ def _edits(text: str, findings: Sequence[Finding]) -> _Change | None:
     after, made = apply_fixes(text, [each.fix for each in found if each.fix and each.fix.edits])
     if after == text:
         return None
-    return _Change(made, lambda file: replace_whole(file, after.encode("utf-8")))
+    return _Change(made, lambda file: replace_file(file, after.encode("utf-8")))
 
 
 def _move(file: Path, text: str, findings: Sequence[Finding]) -> _Change | None:

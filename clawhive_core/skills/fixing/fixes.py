@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from clawhive_core.diagnostics.finding import Edit, Finding, Fix
-from clawhive_core.diagnostics.nearest import is_slip, suggested
+from clawhive_core.diagnostics.suggestions import is_typo, suggested_word
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.fields import LISTED
 from clawhive_core.skills.documents.source import BOM, Source, title_of
@@ -93,11 +93,11 @@ def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the suggested key, where it is much alike; none is suggested that is there already."""
-    word = suggested(title_of(finding))
+    word = suggested_word(title_of(finding))
     if word is None:
         return ()
     return rewritten(
-        finding, source, _KEY, lambda match: word if is_slip(match["old"], word) else None
+        finding, source, _KEY, lambda match: word if is_typo(match["old"], word) else None
     )
 
 

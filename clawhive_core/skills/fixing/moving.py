@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.contracts.manifest import MANIFEST, MANIFESTS
@@ -138,7 +137,7 @@ def move_contract(file: Path, move: Move) -> None:
     try:
         with stream:
             stream.write(move.manifest.encode("utf-8"))
-        replace_whole(file, move.text.encode("utf-8"))
+        replace_file(file, move.text.encode("utf-8"))
     except BaseException:
         manifest.unlink(missing_ok=True)
         raise

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from clawhive_core.diagnostics.finding import Edit, Finding
-from clawhive_core.diagnostics.nearest import is_slip, suggested
+from clawhive_core.diagnostics.suggestions import is_typo, suggested_word
 from clawhive_core.model.patterns import pattern
 from clawhive_core.skills.documents.source import CONTROL, HIDDEN, Source, title_of
 
@@ -59,7 +59,7 @@ def rewritten(
 def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the word that a title suggests for a misspelt one, or gives in its place."""
     given = _WRITE.fullmatch(title_of(finding))
-    word = suggested(title_of(finding)) if given is None else given[1]
+    word = suggested_word(title_of(finding)) if given is None else given[1]
     if word is None or _SAFE.fullmatch(word) is None:
         return ()
     return rewritten(
@@ -73,7 +73,7 @@ def write_word(finding: Finding, source: Source) -> tuple[Edit, ...]:
 def _is_slip(there: str, word: str) -> bool:
     """Whether a word may be a misspelling: `v1` is none of `v2`, numbers mean something."""
     same = _DIGITS.findall(there) == _DIGITS.findall(word)
-    return same and is_slip(there.lower(), word.lower())
+    return same and is_typo(there.lower(), word.lower())
 
 
 def cut_item(finding: Finding, source: Source) -> tuple[Edit, ...]:
@@ -111,7 +111,7 @@ def write_date(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 def write_verb(finding: Finding, source: Source) -> tuple[Edit, ...]:
     """Write the verb that a title suggests at the beginning of a permission."""
-    verb = suggested(title_of(finding))
+    verb = suggested_word(title_of(finding))
     if verb is None:
         return ()
     return rewritten(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from clawhive_core.capabilities import contains, parse
 from clawhive_core.config.config import Config
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import CapabilityError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill

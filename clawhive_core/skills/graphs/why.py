@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.nearest import nearest
-from clawhive_core.diagnostics.shown import shown_path
+from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.discovery.skill_set import Entry, SkillSet

@@ -8,8 +8,8 @@ from dataclasses import field, fields
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import JsonSchema, Level, Risk

@@ -16,9 +16,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.diagnostics.finding import Finding
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import replace_whole
 from clawhive_core.errors import SkillError, StorageError
 from clawhive_core.model.canonical import canonical_portable, digest
 from clawhive_core.model.late import dataclass
@@ -247,7 +246,7 @@ class LockFile:
             StorageError: It cannot be written; it is as it was.
         """
         try:
-            replace_whole(self.path, data)
+            replace_file(self.path, data)
         except OSError as error:
             raise StorageError(
                 f"{NAME} cannot be written: {error.strerror or error}",

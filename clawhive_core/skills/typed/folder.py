@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from clawhive_core.diagnostics.shown import shown_path
-from clawhive_core.diagnostics.whole_file import io_told, replace_whole
+from clawhive_core.diagnostics.files import file_errors, replace_file, shown_path
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
@@ -50,12 +49,12 @@ class TypesPackage:
         """
         fix = "name a folder that you may write to: --out DIR"
         for each in self.outdated:
-            with io_told("the types cannot be written", each.path, fix):
+            with file_errors("the types cannot be written", each.path, fix):
                 if each.state == "stale":
                     each.path.unlink()
                     continue
                 each.path.parent.mkdir(parents=True, exist_ok=True)
-                replace_whole(each.path, each.text.encode())
+                replace_file(each.path, each.text.encode())
 
 
 def types_package(
@@ -103,7 +102,7 @@ def _with_providers(names: Iterable[str], known: Mapping[str, Skill]) -> Sequenc
 
 
 def _compared(path: Path, text: str) -> TypesFile:
-    with io_told("the types cannot be read", path, "name another folder: --out DIR"):
+    with file_errors("the types cannot be read", path, "name another folder: --out DIR"):
         try:
             there = path.read_bytes()
         except FileNotFoundError:

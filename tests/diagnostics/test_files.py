@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from clawhive_core.diagnostics.whole_file import replace_whole
+from clawhive_core.diagnostics.files import replace_file
 from clawhive_core.errors import UsageError
 from clawhive_core.skills.template import published_schema, write_schema
 
@@ -40,5 +40,5 @@ def test_a_file_that_is_replaced_keeps_its_rights_and_nothing_lies_beside_it(tmp
     write_schema("contract", file)
     assert file.read_text("utf-8") == published_schema("contract")
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    replace_whole(file, b"")
+    replace_file(file, b"")
     assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"", [file])

@@ -1,4 +1,4 @@
-"""Files that are replaced whole, or not at all."""
+"""Files that a person names: how messages show them, their errors, and their replacement."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clawhive_core.diagnostics.shown import shown_path
 from clawhive_core.errors import UsageError
 
 
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """Return a path relative to the current directory where it lies inside, else as it is."""
+    text = os.fspath(path)
+    try:
+        return text.removeprefix(f"{os.getcwd()}{os.sep}")  # noqa: PTH109 - called for every file that is read, and a Path costs more than the call
+    except OSError:  # the current directory was removed
+        return text
+
+
 @contextmanager
-def io_told(problem: str, path: Path, fix: str) -> Generator[None]:
-    """Tell a person of a file that the system refuses.
+def file_errors(problem: str, path: Path, fix: str) -> Generator[None]:
+    """Raise a coded error for a file that the system refuses.
 
     Args:
         problem: What cannot be done, as the begin of a sentence that the system's reason ends.
@@ -35,7 +43,7 @@ def io_told(problem: str, path: Path, fix: str) -> Generator[None]:
         ) from error
 
 
-def replace_whole(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Put bytes in the place of a file, or make it; its rights stay, and a reader sees old or new.
 
     Raises:
@@ -43,7 +51,7 @@ def replace_whole(path: Path, data: bytes) -> None:
     """
     import tempfile
 
-    if not _is_plain(path):
+    if not _is_replaceable(path):
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
@@ -59,7 +67,7 @@ def replace_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def _is_plain(path: Path) -> bool:
+def _is_replaceable(path: Path) -> bool:
     """Whether a file, or nothing, is there; what /dev/stdout leads to is no file to replace."""
     is_system = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - links must stay
     return not (path.exists() and not path.is_file()) and not (is_system and path.is_symlink())

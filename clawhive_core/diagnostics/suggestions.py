@@ -1,4 +1,4 @@
-"""Did you mean: the known word nearest to an unknown one."""
+"""Suggestions: the known words most similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ _LONGEST = 200  # comparing costs the square of the length, and nobody mistypes 
 _CUTOFF = 0.7
 _SLIP, _SHORT_SLIP, _SHORT = 0.8, 0.75, 5
 _SURE = 0.07
-"""How much more alike the nearest word must be than the next one."""
+"""The least lead of the most similar word over the next one."""
 
 
 def nearest(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> str | None:
-    """Return the known word most like `word`, None where none is alike.
+    """Return the known word most similar to `word`, None where none is similar.
 
     Args:
         word: What somebody wrote.
         words: What they may have meant.
-        cutoff: How alike, from 0 (anything) to 1 (equal).
+        cutoff: The least similarity, from 0 (anything) to 1 (equal).
     """
-    return next((each for each, _ in _alike(word, words, 1, cutoff)), None)
+    return next((each for each, _ in _matches(word, words, 1, cutoff)), None)
 
 
-def nearest_few(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> list[str]:
-    """Return up to three known words that are alike, the most like first; see `nearest`."""
-    return [each for each, _ in _alike(word, words, 3, cutoff)]
+def nearest_words(word: str, words: Iterable[str], *, cutoff: float = _CUTOFF) -> list[str]:
+    """Return up to three known words that are similar, the most similar first; see `nearest`."""
+    return [each for each, _ in _matches(word, words, 3, cutoff)]
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str | None:
-    """Return the sentence that suggests what is most like `word`, None where nothing is.
+    """Return the sentence that suggests what is most similar to `word`, None where nothing is.
 
     Where two are as likely it names both, so that nobody takes one of them for certain.
     """
-    found = _alike(word, words, 2, _CUTOFF)
+    found = _matches(word, words, 2, _CUTOFF)
     if not found:
         return None
-    (first, likeness), (other, less) = found[0], found[-1]
-    if other != first and less + _SURE > likeness:
+    (first, similarity), (other, less) = found[0], found[-1]
+    if other != first and less + _SURE > similarity:
         return f"did you mean `{first}` or `{other}`?"
     return suggestion(first)
 
 
-def _alike(word: str, words: Iterable[str], number: int, cutoff: float) -> list[tuple[str, float]]:
-    """Return the words most like one, with how alike they are; the order of words is no matter."""
+def _matches(
+    word: str, words: Iterable[str], number: int, cutoff: float
+) -> list[tuple[str, float]]:
+    """Return the words most similar to one, each with its similarity, whatever their order."""
     if len(word) > _LONGEST:
         return []
     from rapidfuzz import fuzz, process
@@ -55,7 +57,7 @@ def _alike(word: str, words: Iterable[str], number: int, cutoff: float) -> list[
     return [(each, score / 100) for each, score, _ in found]
 
 
-def is_slip(word: str, meant: str) -> bool:
+def is_typo(word: str, meant: str) -> bool:
     """Whether a word is so much like another one that nobody would ask what was meant."""
     return nearest(word, [meant], cutoff=_SLIP if len(meant) > _SHORT else _SHORT_SLIP) is not None
 
@@ -65,7 +67,7 @@ def suggestion(word: str) -> str:
     return f"did you mean `{word}`?"
 
 
-def suggested(title: str) -> str | None:
+def suggested_word(title: str) -> str | None:
     """Return the word that a title suggests, None where it says something else."""
     match = re.fullmatch(r"did you mean `([^`]+)`\?", title)
     return None if match is None else match[1]
