@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clawhive_core.execution.scope import Signal
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.approvals import Approval
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 _CARD_WIDTH = 500
 EXIT_CODES = {"succeeded": 0, "waiting_approval": 3}

@@ -17,8 +17,8 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
-from clawhive_core.policy.decision import Decision
 from clawhive_core.policy.quotas import Quota
+from clawhive_core.policy.rules import Decision
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 
 _MAX_NAME = 200

@@ -12,7 +12,7 @@ from clawhive_core.errors import NotReplayable, UsageError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
 from clawhive_core.model.late import dataclass
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.view import find_run
 from clawhive_core.runs.replays.repeat import note, repeat
 from clawhive_core.runs.replays.replay import Record, ReplayReport
@@ -25,6 +25,7 @@ from clawhive_core.runs.replays.replay_live import (
 )
 from clawhive_core.runs.replays.what_if import what_if
 from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.run import RunRequest
 
 ReplayMode = Literal["exact", "tools", "model", "policy"]
 """What is done anew: nothing but our own code, the tools, the model, or the decisions."""

@@ -17,10 +17,11 @@ from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.runs.live import Live
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest, RunResult
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.ownership import busy, cancel_below
 from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.run import RunRequest, RunResult
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 
 def lazy_names(package: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package whose public names are loaded at their first use.
 
-    They are what its `__init__` imports under `if TYPE_CHECKING`, at its end. That is the only list
-    of them, for type checkers and at run time: the module's code is run once more with an `import`
-    that notes names and loads nothing.
+    They are what its `__init__` imports under `if TYPE_CHECKING`: one list for type checkers and
+    at run time, read from the module's source when a name is first asked for.
     """
 
     @cache
     def homes() -> Mapping[str, str]:
+        import ast
+
         loader: Any = sys.modules[package].__loader__
-        noted = _Noted()
-        exec(loader.get_code(package), {"__builtins__": {"__import__": noted}})  # noqa: S102 - ours
-        return noted.homes
+        tree = ast.parse(loader.get_source(package))
+        blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
+        imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
+        return {each.name: str(node.module) for node in imports for each in node.names}
 
     def load(name: str) -> Any:
         if name == "__all__":
@@ -35,24 +37,3 @@ def lazy_names(package: str) -> Callable[[str], Any]:
         return value
 
     return load
-
-
-class _Noted:
-    """Stands for `import` and for all that it gives; notes what is imported after it was tested."""
-
-    def __init__(self) -> None:
-        self.homes: dict[str, str] = {}
-        self._notes = False
-
-    def __call__(self, name: str, *given: Any) -> _Noted:
-        names = cast("Sequence[str]", given[2] if len(given) > 2 else ())  # noqa: PLR2004 - fromlist
-        if self._notes:
-            self.homes.update(dict.fromkeys(names, name))
-        return self
-
-    def __bool__(self) -> bool:
-        self._notes = True
-        return True
-
-    def __getattr__(self, name: str) -> _Noted:
-        return self

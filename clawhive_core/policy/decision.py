@@ -7,38 +7,9 @@ from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant
-from clawhive_core.model.late import per_call
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Rules, speaks_of
+from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Decision, Rules, speaks_of
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
-
-
-@per_call
-class Decision:
-    """What may happen with a call, and why."""
-
-    verdict: Verdict
-    rules: tuple[str, ...]
-    """The rules that made it, for the log and for `policy explain`, never for a model."""
-    granted: tuple[tuple[str, str], ...]
-    """Each allowed capability and the id of its grant."""
-    missing: tuple[str, ...]
-    """Capabilities that no grant covers."""
-    asked: tuple[str, ...]
-    """Capabilities whose grants ask."""
-    needed: tuple[str, ...] = ()
-    """Capabilities that a person would have to grant, so that no right and no risk asks."""
-    final: bool = False
-    """Whether it is denied by what no grant lifts: a stored deny, an own file, a check."""
-    each_time: bool = False
-    """Whether it asks, whatever is granted: an unsafe tool, or a check."""
-    floor: bool = False
-    """Whether the tool's own risk asks, although every right is there."""
-    counted: tuple[str, ...] = ()
-    """The grants that it uses and whose uses are counted."""
-    suspended: tuple[str, ...] = ()
-    """The grants that would count, had the tool not changed since a person gave them."""
-
 
 _LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
 """The denies that a person's grant of the very capability ends."""

@@ -9,9 +9,8 @@ from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.boundary import delegate_of
-from clawhive_core.policy.decision import Decision
 from clawhive_core.policy.protected import as_rules
-from clawhive_core.policy.rules import Rules
+from clawhive_core.policy.rules import Decision, Rules
 from clawhive_core.policy.suspension import FindTool, suspension
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.identity import ToolIdentity
-from clawhive_core.model.late import dataclass
+from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.boundary import attenuate
 from clawhive_core.policy.protected import Protection, as_rules, protection_in
 from clawhive_core.policy.terms import refuse_counting
 from clawhive_core.protocols.check import Verdict
-
-if TYPE_CHECKING:
-    from clawhive_core.policy.decision import Decision
 
 OWN_RULE = "protected:own"
 """Denies ClawHive's own files and git's, whoever grants."""
@@ -47,6 +44,33 @@ class Authority:
 
 Ended = Callable[[tuple[CapabilityGrant, ...]], None]
 """Told which grants were revoked, before the next decision: what was opened with them ends."""
+
+
+@per_call
+class Decision:
+    """What may happen with a call, and why."""
+
+    verdict: Verdict
+    rules: tuple[str, ...]
+    """The rules that made it, for the log and for `policy explain`, never for a model."""
+    granted: tuple[tuple[str, str], ...]
+    """Each allowed capability and the id of its grant."""
+    missing: tuple[str, ...]
+    """Capabilities that no grant covers."""
+    asked: tuple[str, ...]
+    """Capabilities whose grants ask."""
+    needed: tuple[str, ...] = ()
+    """Capabilities that a person would have to grant, so that no right and no risk asks."""
+    final: bool = False
+    """Whether it is denied by what no grant lifts: a stored deny, an own file, a check."""
+    each_time: bool = False
+    """Whether it asks, whatever is granted: an unsafe tool, or a check."""
+    floor: bool = False
+    """Whether the tool's own risk asks, although every right is there."""
+    counted: tuple[str, ...] = ()
+    """The grants that it uses and whose uses are counted."""
+    suspended: tuple[str, ...] = ()
+    """The grants that would count, had the tool not changed since a person gave them."""
 
 
 class Rules:

@@ -10,8 +10,8 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.explain import in_force
-from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.run import RunRequest
 
 
 @dataclass(frozen=True, slots=True)

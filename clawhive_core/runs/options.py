@@ -12,7 +12,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.texts import well_formed
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,12 @@ from clawhive_core.runs.offering.offered import Offers
 from clawhive_core.runs.offering.renewal import Renewed
 from clawhive_core.runs.offering.shelf import Shelf
 from clawhive_core.runs.options import RunOptions, prompt_of, require_input
-from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.plans.elevation import Declared, stated_by
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.runs.record.folder import reserved, run_folder
 from clawhive_core.runs.record.lineage import line_of
 from clawhive_core.runs.record.ownership import fence_of
+from clawhive_core.runs.run import RunRequest
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
 

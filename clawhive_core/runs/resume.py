@@ -26,7 +26,7 @@ from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models, Provider
 from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, ToolSource
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.journal import run_event
 from clawhive_core.runs.replays.replay import (
     ANSWERS,
@@ -45,6 +45,7 @@ from clawhive_core.runs.replays.replay_live import (
     repeated_turn,
     tools_of,
 )
+from clawhive_core.runs.run import RunRequest
 
 
 class ResumingJournal(RecordedJournal):

@@ -11,9 +11,9 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall
 from clawhive_core.protocols.ledger import Unmet
-from clawhive_core.runs.orchestrator import RunRequest, RunResult
 from clawhive_core.runs.record.journal import Journal
 from clawhive_core.runs.record.ownership import taken_over
+from clawhive_core.runs.run import RunRequest, RunResult
 
 
 class Session:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clawhive_core.testing.adapter import Wire as Wire
+    from clawhive_core.testing.adapter import WireReport as WireReport
     from clawhive_core.testing.adapter import check_adapter as check_adapter
+    from clawhive_core.testing.adapter import check_wire as check_wire
     from clawhive_core.testing.memory import memory_hive as memory_hive
     from clawhive_core.testing.policy import check_policy as check_policy
     from clawhive_core.testing.provider import check_provider as check_provider
@@ -17,9 +20,6 @@ if TYPE_CHECKING:
     from clawhive_core.testing.recordings import read_recordings as read_recordings
     from clawhive_core.testing.scripted import ScriptedModel as ScriptedModel
     from clawhive_core.testing.scripted import calling as calling
-    from clawhive_core.testing.wire_check import Wire as Wire
-    from clawhive_core.testing.wire_check import WireReport as WireReport
-    from clawhive_core.testing.wire_check import check_wire as check_wire
     from clawhive_core.testing.wire_faults import check_faults as check_faults
     from clawhive_core.testing.wire_kinds import wire_kinds as wire_kinds
     from clawhive_core.testing.wire_kinds import wire_misfits as wire_misfits

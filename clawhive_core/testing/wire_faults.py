@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from clawhive_core.testing.wire_check import Wire, failure
+from clawhive_core.testing.adapter import Wire, failure
 from clawhive_core.testing.wire_server import EVENT_STREAM, JSON, WireAnswer
 
 _ERROR = b'{"error": {"type": "error", "message": "broken"}}'

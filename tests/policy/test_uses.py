@@ -224,7 +224,7 @@ async def test_only_an_intent_that_was_written_gives_its_uses_back(log):
     from clawhive_core.execution.intent import give_back
     from clawhive_core.execution.pending import PendingCall
     from clawhive_core.model.tools import ToolCall
-    from clawhive_core.policy.decision import Decision
+    from clawhive_core.policy.rules import Decision
 
     log.append_now(issued([grant("fs.read:/a", grant_id="g", uses=2)]))
     use(log, "g")

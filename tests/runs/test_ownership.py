@@ -18,11 +18,11 @@ from clawhive_core.model.runs import Task
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.ledger import RunIs, RunOwnedBy, Unmet
-from clawhive_core.runs.orchestrator import RunResult
 from clawhive_core.runs.record import ownership, watch
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.runs.requests import RunOptions
+from clawhive_core.runs.run import RunResult
 from clawhive_core.testing import memory_hive
 from tests.harness import grant
 

@@ -13,7 +13,7 @@ from clawhive_core.runs.offering.enabling import Brought, SkillTools
 
 if TYPE_CHECKING:
     from clawhive_core.events.log import EventLog
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from clawhive_core.runs.plans.steps import PlanRunner, StepResult, check_plan
 from clawhive_core.runs.record.journal import Journal, run_event
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 MAX_REPLANS = 2
 """How often a planner may plan anew for one task."""

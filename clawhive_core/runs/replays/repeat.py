@@ -9,7 +9,7 @@ from clawhive_core.errors import NotReplayable
 from clawhive_core.model.events import Event
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.loop.compaction import Compaction
-from clawhive_core.runs.orchestrator import Orchestrator, RunRequest
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.lineage import used_below
 from clawhive_core.runs.replays.replay import (
     Diverged,
@@ -21,6 +21,7 @@ from clawhive_core.runs.replays.replay import (
     ReplayReport,
 )
 from clawhive_core.runs.replays.replay_live import RecordedTools, tools_of
+from clawhive_core.runs.run import RunRequest
 
 
 async def repeat(

@@ -37,7 +37,7 @@ from clawhive_core.runs.record.journal import ENDED
 from clawhive_core.runs.replays.unsent import UnsentModels
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 COMPARED = frozenset(
     {

@@ -13,8 +13,8 @@ from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.principal import Principal
 from clawhive_core.runs.grounds import remember_call
-from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.replays.replay import Difference, Record, ReplayReport
+from clawhive_core.runs.run import RunRequest
 
 NOT_ENABLED = "tool_not_enabled"
 """The refusal of what a model was not offered, which policy had no part in."""

@@ -20,9 +20,9 @@ from clawhive_core.policy.boundary import handed_on
 from clawhive_core.policy.grants import derived
 from clawhive_core.policy.grounding import Grounds
 from clawhive_core.runs.offering.agents import Agent, allow_list, budget_limits
-from clawhive_core.runs.orchestrator import RunRequest
 from clawhive_core.runs.record.lineage import line_of, start_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
+from clawhive_core.runs.run import RunRequest
 
 _OWN_FOLDER = ("fs.read:${run}/**", "fs.write:${run}/**")
 _SUFFIX = 8

@@ -24,7 +24,7 @@ from clawhive_core.runs.offering.agents import Agent, agents_of, allow_list
 from clawhive_core.runs.record.journal import Journal, end_step
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.orchestrator import RunRequest
+    from clawhive_core.runs.run import RunRequest
 
 
 def startable(config: Config, catalog: CatalogStore, principal: Principal) -> list[Agent]:

@@ -36,8 +36,7 @@ from clawhive_core.testing import (
     check_wire,
     memory_hive,
 )
-from clawhive_core.testing.adapter import check_response, check_stream
-from clawhive_core.testing.wire_check import ask, failure
+from clawhive_core.testing.adapter import ask, check_response, check_stream, failure
 
 KEY = "sk-ant-secret-1234567890"
 MODEL = "claude-sonnet-4-5"

@@ -8,8 +8,7 @@ import pytest
 
 from clawhive_core import LlmMessage, LlmRequest, ModelError, TextBlock, ToolResult
 from clawhive_core.testing import WireAnswer, WireServer, wire_kinds, wire_misfits, wire_samples
-from clawhive_core.testing.adapter import check_response, check_stream
-from clawhive_core.testing.wire_check import PIECES
+from clawhive_core.testing.adapter import PIECES, check_response, check_stream
 
 # The plugin's own dependency, which is none of the checkout's.
 beta, shared = (import_module(f"anthropic.types.{each}") for each in ("beta", "shared"))
