@@ -27,7 +27,7 @@ class Explanation:
 
     @property
     def page(self) -> str:
-        """Where the documentation says the same, from the repository's root."""
+        """The section of the documentation that says the same, from the repository's root."""
         return f"docs/reference/codes.md#{self.code.lower()}"
 
     def to_dict(self) -> dict[str, Any]:

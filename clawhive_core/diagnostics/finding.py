@@ -38,7 +38,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What mends a finding: a sentence and, where a machine can do it, the edits."""
+    """The way to mend a finding: a sentence and, where a machine can do it, the edits."""
 
     title: str
     edits: tuple[Edit, ...] = ()
