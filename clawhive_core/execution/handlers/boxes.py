@@ -211,12 +211,12 @@ def _way_out(skill: Skill, call: HandlerCall, first: str, line: int | None = Non
         first: What to do about the engine.
         line: The line that the engine cannot run.
     """
-    from clawhive_core.skills.contracts.code import imported_beside
+    from clawhive_core.skills.contracts.code import imported_local
 
-    beside = imported_beside(skill)
-    if beside is None:
+    local = imported_local(skill)
+    if local is None:
         trust = f"programs of your own: clawhive skills trust {skill.id}"
         return f"{first}; or let the skill's handlers run outside of the sandbox, as {trust}"
-    own = f"write what `{beside[1]}` holds into {call.script} itself"
+    own = f"write what `{local[1]}` holds into {call.script} itself"
     why = "no box gives handlers the files beside them, whether they are trusted or not (CH0618)"
-    return f"{own}: {why}" if beside[0] == line else f"{first}, and {own}: {why}"
+    return f"{own}: {why}" if local[0] == line else f"{first}, and {own}: {why}"
