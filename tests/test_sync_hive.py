@@ -8,9 +8,12 @@ import anyio
 import pytest
 
 from clawhive_core import Hive, ToolMeta
+from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.errors import ClawHiveError, ConfigError, UsageError
-from clawhive_core.hive.sync import SyncHive
+from clawhive_core.hive.spawned import SubAgent
+from clawhive_core.hive.sync import SyncHive, SyncSession, SyncSubAgent, SyncTools
 from clawhive_core.model.refusal import Refusal
+from clawhive_core.runs.session import Session
 
 OPEN = {"type": "object"}
 SNIPPET = {"language": "python", "code": "print(6 * 7)"}
@@ -44,18 +47,32 @@ def test_a_program_without_async_runs_calls_and_looks_back(project):
         assert hive.notes == ()
 
 
-def test_every_method_of_a_hive_has_a_blocking_one():
+BLOCKING = {
+    Hive: (SyncHive, {"working"}),
+    Session: (SyncSession, {"result"}),
+    SubAgent: (SyncSubAgent, set()),
+    ToolsFacade: (SyncTools, {"open"}),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKING)
+def test_every_method_has_a_blocking_one(kind):
+    blocking, own = BLOCKING[kind]
     public = {
         name
-        for name, each in vars(Hive).items()
-        if not name.startswith("_") and inspect.isfunction(each) and name != "working"
+        for name, each in vars(kind).items()
+        if not name.startswith("_") and inspect.isfunction(each)
     }
-    missing = public - set(vars(SyncHive))
-    assert missing == set()
-    for name in public:
-        ours, theirs = (inspect.signature(vars(kind)[name]) for kind in (SyncHive, Hive))
-        assert list(ours.parameters) == list(theirs.parameters), name
-        assert not inspect.iscoroutinefunction(vars(SyncHive)[name])
+    assert public - own - set(vars(blocking)) == set()
+
+
+def test_a_derived_method_is_its_original_with_another_end(project):
+    with Hive.open_sync(**project) as hive:
+        for name in ("run", "call", "explain", "replay", "resume", "edited", "rules"):
+            ours, theirs = getattr(hive, name), getattr(hive._inner, name)
+            assert inspect.signature(ours) == inspect.signature(theirs), name
+            assert ours.__doc__ == theirs.__doc__
+            assert not inspect.iscoroutinefunction(ours)
 
 
 def test_a_session_shares_a_run_and_answers_refusals(project):
@@ -132,7 +149,7 @@ def test_an_interrupted_caller_cancels_the_work_and_that_is_recorded(project, in
         hive.tools.add(local("clock.hang"), hang)
         with pytest.raises(KeyboardInterrupt):
             work(hive)
-        statuses = [stored.event.status for stored in hive._hive.log.events()]
+        statuses = [stored.event.status for stored in hive._inner.log.events()]
     assert statuses[-1] == "cancelled"
 
 

@@ -1,42 +1,40 @@
-"""The hive for programs without async: each call blocks until its work is done."""
+"""The hive for programs without async: each call blocks until its work is done.
+
+Its methods are derived from those of the objects that it stands for, types included.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import field
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, assert_type, cast
 
 from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER, Principal
-from clawhive_core.model.tools import ToolMeta
 
 if TYPE_CHECKING:
-    import os
-
     from anyio.from_thread import BlockingPortal
 
-    from clawhive_core.catalog.local import ToolsFacade
+    from clawhive_core.catalog.local import ToolsFacade  # noqa: TC004 - its types are read, no value
     from clawhive_core.config.config import Config
     from clawhive_core.execution.door import Outcome
-    from clawhive_core.hive.hive import Hive
-    from clawhive_core.hive.replaying import ReplayMode
-    from clawhive_core.hive.spawned import SubAgent
+    from clawhive_core.hive.hive import Hive  # noqa: TC004 - its types are read, no value
+    from clawhive_core.hive.spawned import SubAgent  # noqa: TC004 - its types are read, no value
     from clawhive_core.model.events import StoredEvent
-    from clawhive_core.policy.answers import Edited
     from clawhive_core.policy.approvals import ApprovalBook
-    from clawhive_core.runs.replays.replay import ReplayReport
     from clawhive_core.runs.requests import RunOptions
-    from clawhive_core.runs.session import Session
-    from clawhive_core.skills.report import SkillReport
+    from clawhive_core.runs.session import Session  # noqa: TC004 - its types are read, no value
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Inner = TypeVar("Inner")
 
 
 @contextmanager
@@ -155,79 +153,94 @@ class _Loop:
             self._stop(future)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncTools:
+class _Blocking(Generic[Inner]):
+    """Stands for an object of the event loop, and does its work there."""
+
+    def __init__(self, inner: Inner, loop: _Loop) -> None:
+        self._inner, self._loop = inner, loop
+
+    def derived(self, name: str, *, now: bool) -> Callable[..., Any]:
+        """Return a method of the inner object as one that blocks."""
+        method = getattr(self._inner, name)
+        do = self._loop.do_now if now else self._loop.do
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return do(partial(method, *args, **kwargs))
+
+        return call
+
+
+class _Derived(Generic[P, T]):
+    """A method of the inner object, of the same name, arguments, answer and errors, that blocks.
+
+    Args:
+        of: Gives the method's type to type checkers; it is not called.
+        now: Whether it needs no waiting.
+    """
+
+    def __init__(self, of: Callable[[], Callable[Concatenate[Any, P], T]], *, now: bool) -> None:
+        del of
+        self._name, self._now = "", now
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, blocking: _Blocking[Any], owner: type | None = None) -> Callable[P, T]:
+        return blocking.derived(self._name, now=self._now)
+
+
+def _waits(of: Callable[[], Callable[Concatenate[Any, P], Awaitable[T]]]) -> _Derived[P, T]:
+    return _Derived(cast("Callable[[], Callable[Concatenate[Any, P], T]]", of), now=False)
+
+
+def _now(of: Callable[[], Callable[Concatenate[Any, P], T]]) -> _Derived[P, T]:
+    return _Derived(of, now=True)
+
+
+class SyncTools(_Blocking["ToolsFacade"]):
     """Adds and removes tools while the process runs, as `Hive.tools` does."""
 
-    _tools: ToolsFacade
-    _loop: _Loop
-
-    def add(self, meta: ToolMeta, function: Callable[..., Any]) -> str:
-        """Offer a function as a tool, at once; return the new catalog revision."""
-        return self._loop.do_now(self._tools.add, meta, function)
-
-    def remove(self, name: str) -> str:
-        """Withdraw a tool that was added here; return the new catalog revision."""
-        return self._loop.do_now(self._tools.remove, name)
+    add = _now(lambda: ToolsFacade.add)
+    remove = _now(lambda: ToolsFacade.remove)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncSession:
+class SyncSession(_Blocking["Session"]):
     """A session whose calls block, as `Hive.session` gives it."""
 
-    _session: Session
-    _loop: _Loop
+    call = _waits(lambda: Session.call)
+    invoke = _waits(lambda: Session.invoke)
 
     @property
     def inner(self) -> Session:
         """The session itself."""
-        return self._session
+        return self._inner
 
     @property
     def run_id(self) -> str:
         """The run that records the session's calls."""
-        return self._session.run_id
+        return self._inner.run_id
 
     @property
     def conversation_id(self) -> str:
         """The session's id."""
-        return self._session.conversation_id
-
-    def call(self, name: str, input: Mapping[str, Any]) -> Any:
-        """Call a tool; return its structured value, else its text, or the refusal as a dict."""
-        return self._loop.do(self._session.call, name, input)
-
-    def invoke(self, name: str, input: Mapping[str, Any]) -> Outcome:
-        """Call a tool and return the whole result or refusal."""
-        return self._loop.do(self._session.invoke, name, input)
+        return self._inner.conversation_id
 
 
-@dataclass(frozen=True, slots=True)
-class SyncSubAgent:
+class SyncSubAgent(_Blocking["SubAgent"]):
     """A sub-agent at work, whose methods block; see `Hive.spawn`."""
 
-    _agent: SubAgent
-    _loop: _Loop
+    result = _waits(lambda: SubAgent.result)
+    cancel = _waits(lambda: SubAgent.cancel)
+    merge = _waits(lambda: SubAgent.merge)
 
     @property
     def done(self) -> bool:
         """Whether it has ended, or waits for a person."""
-        return self._agent.done
-
-    def result(self) -> dict[str, Any]:
-        """Return its run as the JSON object of `run/1`, once it has ended or waits for a person."""
-        return self._loop.do(self._agent.result)
-
-    def cancel(self) -> None:
-        """End it, with all that it started, and return once that is recorded."""
-        self._loop.do(self._agent.cancel)
-
-    def merge(self) -> Any:
-        """Return its output, once it has ended well."""
-        return self._loop.do(self._agent.merge)
+        return self._inner.done
 
 
-class SyncHive:
+class SyncHive(_Blocking["Hive"]):
     """A Hive whose methods block; arguments, answers and errors are those of `Hive`.
 
     Any thread may call it. Whoever still waits when it is closed gets `cancelled`.
@@ -240,44 +253,39 @@ class SyncHive:
                 print(run["status"])
     """
 
-    def __init__(self, hive: Hive, loop: _Loop) -> None:
-        self._hive = hive
-        self._loop = loop
-        self.tools = SyncTools(hive.tools, loop)
+    def __init__(self, inner: Hive, loop: _Loop) -> None:
+        super().__init__(inner, loop)
+        self.tools = SyncTools(inner.tools, loop)
         """Adds and removes tools while the process runs."""
+
+    run = _waits(lambda: Hive.run)
+    call = _waits(lambda: Hive.call)
+    explain = _waits(lambda: Hive.explain)
+    replay = _waits(lambda: Hive.replay)
+    resume = _waits(lambda: Hive.resume)
+    edited = _waits(lambda: Hive.edited)
+    rules = _now(lambda: Hive.rules)
+    check_skills = _now(lambda: Hive.check_skills)
 
     @property
     def config(self) -> Config:
         """The configuration."""
-        return self._hive.config
+        return self._inner.config
 
     @property
     def root(self) -> Path:
         """The project root."""
-        return self._hive.root
+        return self._inner.root
 
     @property
     def notes(self) -> Sequence[str]:
         """What went wrong without stopping anything, as sentences."""
-        return tuple(self._hive.notes)
+        return tuple(self._inner.notes)
 
     @property
     def approvals(self) -> ApprovalBook:
         """The calls that wait for a person, and their answers; its methods block already."""
-        return self._hive.approvals
-
-    def run(
-        self,
-        prompt: str | None = None,
-        *,
-        task: str | None = None,
-        input: Mapping[str, Any] | None = None,
-        options: RunOptions | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Run a prompt with a model, or a task type by name, to its end; see `Hive.run`."""
-        work = partial(self._hive.run, prompt, task=task, input=input, options=options, **more)
-        return self._loop.do(work)
+        return self._inner.approvals
 
     def spawn(
         self,
@@ -289,14 +297,8 @@ class SyncHive:
     ) -> SyncSubAgent:
         """Start a sub-agent beside this program; return its handle; see `Hive.spawn`."""
         above = None if parent is None else parent.inner
-        work = partial(self._hive.spawn, task, agent, parent=above, options=options)
+        work = partial(self._inner.spawn, task, agent, parent=above, options=options)
         return SyncSubAgent(self._loop.do(work), self._loop)
-
-    def call(
-        self, name: str, input: Mapping[str, Any], options: RunOptions | None = None
-    ) -> tuple[str, Outcome]:
-        """Call one tool, as a run of its own; return the run's id and what came of it."""
-        return self._loop.do(self._hive.call, name, input, options)
 
     @contextmanager
     def session(
@@ -304,50 +306,13 @@ class SyncHive:
     ) -> Generator[SyncSession]:
         """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
         self._loop.check_open()
-        inner = self._hive.session(principal, options)
+        inner = self._inner.session(principal, options)
         with _entered(self._loop.portal, inner) as session:
             yield SyncSession(session, self._loop)
 
-    def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
-        """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
-        return self._loop.do_now(self._hive.rules, options, task)
-
-    def explain(
-        self,
-        name: str,
-        input: Mapping[str, Any],
-        options: RunOptions | None = None,
-        *,
-        task: str | None = None,
-        step: str | None = None,
-    ) -> dict[str, Any]:
-        """Say what would be decided about a call in a run, and why; nothing is done."""
-        ask = partial(self._hive.explain, task=task, step=step)
-        return self._loop.do(ask, name, input, options)
-
-    def replay(
-        self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None
-    ) -> ReplayReport:
-        """Run a run again: on its recorded answers, or with one side live."""
-        return self._loop.do(self._hive.replay, run, mode, options)
-
-    def resume(self, run: str, options: RunOptions | None = None) -> dict[str, Any]:
-        """Go on with a run that waits for a person or was interrupted."""
-        return self._loop.do(self._hive.resume, run, options)
-
-    def edited(
-        self, approval: str, input: Mapping[str, Any], before: Edited | None = None
-    ) -> Edited | None:
-        """Check other arguments for a call that waits for a person; None where nothing changed."""
-        return self._loop.do(self._hive.edited, approval, input, before)
-
-    def check_skills(self, paths: Sequence[str | os.PathLike[str]] = ()) -> SkillReport:
-        """Check the skills below paths, or all that are found."""
-        return self._hive.check_skills(paths)
-
     def events(self, since: int = 0) -> Generator[StoredEvent]:
         """Yield the log's events after a sequence number, then those to come, until it closes."""
-        stream = self._hive.events(since)
+        stream = self._inner.events(since)
         try:
             while True:
                 yield self._loop.do(stream.__anext__)
@@ -358,3 +323,14 @@ class SyncHive:
             with suppress(ClawHiveError):  # the hive is closed, and the stream with it
                 self._loop.do(stream.aclose)
             raise
+
+
+if TYPE_CHECKING:
+
+    def types_are_derived(hive: SyncHive, session: SyncSession) -> None:
+        """Fail the type check where a derived method loses its arguments or its answer."""
+        assert_type(hive.run("x", task=None), dict[str, Any])
+        assert_type(hive.resume("last"), dict[str, Any])
+        assert_type(session.invoke("a.tool", {}), Outcome)
+        assert_type(hive.tools.remove("a.tool"), str)
+        hive.explain(1, {})  # pyright: ignore[reportArgumentType] - a name is text
