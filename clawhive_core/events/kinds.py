@@ -104,6 +104,7 @@ _KINDS = (
             "delegates": "the agents that rules start with it; only where there are any",
             "skills": "the skills active, what each skill would bring, whether nothing else may be"
             " called (blob); only where there is any of it",
+            "answers": "how many answers its conversation had before; only where it goes on",
             "policy": "{allow, ask, deny}: how many of its rules say so",
         },
     ),
@@ -249,7 +250,7 @@ _KINDS = (
             "system": "the system text (blob), or null",
             "tools": "{count, digest} of the tools that were shown",
             "history": "{count, digest} of all messages",
-            "new": "the messages that the run's earlier requests did not have (blobs)",
+            "new": "the messages that no request before it, here or in the run before, had (blobs)",
             "max_tokens": "the bound of the answer",
             "tool_choice": "which tools the model may call",
             "asked": "response_schema, temperature, reasoning, options; only those that are set",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ _WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$b
 # What rights were given is told as long as the log.
 _RIGHTS = "SELECT body FROM events WHERE kind IN ('grant.issued', 'grant.revoked')"
 _VALUES = "SELECT kind, body FROM events WHERE kind IN ('store.put', 'store.delete') ORDER BY seq"
+_GOING_ON = (
+    "SELECT run_id, json_extract(body, '$.continues') FROM events WHERE kind = 'run.start'"
+    " AND json_extract(body, '$.continues') IS NOT NULL AND seq > ?"
+)
+_OF_CONVERSATION = (
+    "SELECT kind, body FROM events WHERE run_id = ?"
+    " AND kind IN ('run.start', 'model.start', 'model.end', 'run.end') ORDER BY seq"
+)
 _ENDED = "SELECT DISTINCT run_id FROM events WHERE kind = 'run.end' AND ts < ?"
 
 
@@ -79,6 +87,7 @@ def unused_bodies(log: EventLog, before: str) -> Unused:
             ended = {row[0] for row in connection.execute(_ENDED, (before,))}
             kept = _of_values(connection)
             kept.update(sha for row in connection.execute(_RIGHTS) for sha in references(row[0]))
+            kept |= _of_conversations(connection, ended)
             for _, ts, run_id, body in connection.execute(_WITH_BODIES):
                 if ts < before and (run_id is None or run_id in ended):
                     old.update(dict.fromkeys(references(body)))
@@ -101,6 +110,36 @@ def _of_values(connection: sqlite3.Connection) -> set[str]:
         else:
             values.pop(key, None)
     return {sha for body in values.values() for sha in references(body)}
+
+
+def _of_conversations(
+    connection: sqlite3.Connection, ended: Collection[str], since: int = 0
+) -> set[str]:
+    """Return the bodies of what was said before runs that are not old, as far as they need it.
+
+    A run of a conversation records what is new in it, and names the run that it goes on from.
+    """
+    found, seen = set[str](), set[str]()
+    for run_id, continues in connection.execute(_GOING_ON, (since,)).fetchall():
+        before = None if run_id in ended else continues
+        while before is not None and before not in seen:
+            seen.add(before)
+            before, bodies = _said_in(connection, before)
+            found |= bodies
+    return found
+
+
+def _said_in(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, set[str]]:
+    """Return the run that one goes on from, None where it holds all itself, and its own bodies."""
+    found, continues, is_whole = set[str](), None, None
+    for kind, body in connection.execute(_OF_CONVERSATION, (run_id,)):
+        found.update(references(body))
+        if kind == "run.start":
+            continues = json.loads(body).get("continues")
+        elif kind == "model.start" and is_whole is None:
+            facts = json.loads(body)
+            is_whole = facts["history"]["count"] == len(facts["new"])
+    return None if is_whole else continues, found
 
 
 def present_bodies(log: EventLog, bodies: Sequence[str]) -> dict[str, int]:
@@ -139,7 +178,9 @@ def _tombstones(bodies: Sequence[str], since: int, needed: set[str]) -> Effect:
 
     def remove(connection: sqlite3.Connection) -> None:
         newer = connection.execute(f"{_WITH_BODIES} AND seq > ?", (since,))
-        needed.update({sha for row in newer for sha in references(row[3])} & set(bodies))
+        found = {sha for row in newer for sha in references(row[3])}
+        found |= _of_conversations(connection, (), since)
+        needed.update(found & set(bodies))
         if needed:
             raise _StillNeeded
         # Freed pages would keep what was pruned until something is written over them.

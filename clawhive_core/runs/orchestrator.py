@@ -231,6 +231,8 @@ class Orchestrator:
             before=request.before,
             skills=request.skills,
         )
+        if request.history is not None:
+            self.models.go_on(request.scope.run_id, request.history)
         loop = Loop(
             self.door,
             self.models,

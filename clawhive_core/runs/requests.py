@@ -34,7 +34,7 @@ from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.runs.callbacks import callbacks_of
 from clawhive_core.runs.grounds import grounds_of, remember
-from clawhive_core.runs.loop.conversation import messages_of, said_before
+from clawhive_core.runs.loop.conversation import Conversations, messages_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.offering.enabling import Brought, SkillTools, active_before
@@ -86,15 +86,18 @@ class RequestMaker(Caching):
         agent = Agent.read(self.config, principal)
         if again is None:
             allow = allow_list(self.config, principal)
-            continues, before = said_before(self.log, options.session)
+            said = self._conversations.before(options.session)
+            continues, before, history = said.run_id, said.messages, said.history()
         else:
             allow, continues, before = again.scope.allow, again.continues, again.before
+            history = None
         return self.assemble(
             Task(new_id("task"), prompt=text),
             options,
             principal,
             before=before,
             continues=continues,
+            history=history,
             title=preview(text, 80),
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),
             **self.answering(agent, allow, options, opened=active_before(self.log, continues)),
@@ -325,6 +328,10 @@ class RequestMaker(Caching):
     def _counting(self, session: str | None, principal: Principal) -> list[CapabilityGrant]:
         """Return the grants that a person gave a session, or for good, and that hold now."""
         return self._book().counting(session, principal, datetime.now(UTC))
+
+    @cached_property
+    def _conversations(self) -> Conversations:
+        return Conversations(self.log)
 
     @cached_property
     def _revocations(self) -> Revocations:

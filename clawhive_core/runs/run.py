@@ -17,6 +17,7 @@ from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.ledger import Expectation, RunFree
 from clawhive_core.runs.model_calls.budget import BudgetLimits
+from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.plans.elevation import Declared
 from clawhive_core.runs.record.ownership import admits
@@ -45,6 +46,8 @@ class RunRequest:
     before: tuple[LlmMessage, ...] = ()
     """What was said in the conversation before, up to the end of the run `continues`."""
     continues: str | None = None
+    history: History | None = None
+    """What the log holds of `before`; None where that is to be recorded with its own requests."""
     planner: str = "procedure"
     grants: tuple[CapabilityGrant, ...] = ()
     parent_run_id: str | None = None
@@ -92,6 +95,8 @@ class RunRequest:
             facts["parent_step_id"] = self.parent_step_id
         if self.delegates:
             facts["delegates"] = list(self.delegates)
+        if self.history is not None:
+            facts["answers"] = self.history.answers
         if self.skills != SkillTools():
             facts["skills"] = Blob(self.skills.to_dict())
         return facts

@@ -3,39 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, block_from_json
 from clawhive_core.model.patterns import pattern
-from clawhive_core.runs.record.lineage import end_of, start_of
+from clawhive_core.runs.model_calls.history import History, running_digest
+from clawhive_core.runs.record.lineage import start_of
 
 _TURN = pattern(r"[^/]*/r[0-9]+")
 """The step of a turn of the loop; planners and compactions ask models in steps of other names."""
 
 
-def said_before(
-    log: EventLog, conversation_id: str | None
-) -> tuple[str | None, tuple[LlmMessage, ...]]:
-    """Return the last run of a prompt in a conversation that came to an answer, and what was said.
+_LAST = (
+    "SELECT run_id FROM runs WHERE conversation_id = ? AND status = 'succeeded'"
+    " AND task_type IS NULL AND parent_run_id IS NULL ORDER BY started_seq DESC"
+)
+_KINDS = ("run.start", "model.start", "model.end", "plan.made", "run.end")
+_KNOWN = 128
+"""How many conversations a process remembers."""
 
-    Raises:
-        ClawHiveError: Bodies of the run were pruned.
+_FURTHEST = 100
+"""After so many runs one records the whole conversation again: reading it goes no further back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said in a conversation up to the end of a run."""
+
+    run_id: str | None = None
+    messages: tuple[LlmMessage, ...] = ()
+    answers: int = 0
+    """How many answers models gave, those of no use included."""
+    depth: int = 0
+    """How many runs back one lies that recorded all that was said until then."""
+    digest: Any = None
+    """The running digest of the messages, as `History` keeps it."""
+
+    def history(self) -> History | None:
+        """Return what the next run's requests go on from; None where nothing was said."""
+        if self.run_id is None or not self.messages:
+            return None
+        if self.depth >= _FURTHEST:
+            return History(answers=self.answers)
+        found = History(len(self.messages), self.messages[-1], self.answers)
+        found.go_on_from(self.digest)
+        return found
+
+
+class Conversations:
+    """What was said in a project's conversations; of one that goes on only the last run is read.
+
+    Args:
+        log: The project's log.
     """
-    if conversation_id is None:
-        return None, ()
-    rows = log.read(
-        "SELECT run_id FROM runs WHERE conversation_id = ? AND status = 'succeeded' "
-        "AND task_type IS NULL AND parent_run_id IS NULL ORDER BY started_seq DESC",
-        (conversation_id,),
-    )
-    for (run,) in map(tuple, rows):
-        if messages := messages_of(log, run):
-            return run, messages
-    return None, ()
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._known: dict[str, Said] = {}
+
+    def before(self, conversation_id: str | None) -> Said:
+        """Return what was said up to the last run of a prompt that came to an answer.
+
+        Raises:
+            ClawHiveError: Bodies of the run were pruned.
+        """
+        if conversation_id is None:
+            return Said()
+        known = self._known.pop(conversation_id, Said())
+        for (run_id,) in map(tuple, self._log.read(_LAST, (conversation_id,))):
+            found = known if known.run_id == run_id else said_until(self._log, run_id, known)
+            if found.messages:
+                self._known[conversation_id] = found
+                while len(self._known) > _KNOWN:
+                    del self._known[next(iter(self._known))]
+                return found
+        return Said()
 
 
 def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
@@ -47,13 +95,25 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
     Raises:
         ClawHiveError: Bodies of the run were pruned.
     """
-    later: list[LlmMessage] = []
-    while run_id is not None:
-        if said := _turns(log, run_id):
-            return (*said, *later)
-        later = [*_without_turns(log, run_id), *later]
-        run_id = start_of(log, run_id).get("continues")
-    return tuple(later)
+    return () if run_id is None else said_until(log, run_id).messages
+
+
+def said_until(log: EventLog, run_id: str, known: Said | None = None) -> Said:
+    """Return what was said up to the end of a run; what is known is not read again.
+
+    Raises:
+        ClawHiveError: Bodies of the run were pruned.
+    """
+    runs: list[_Run] = []
+    base, following = known or Said(), run_id
+    while following is not None and following != base.run_id:
+        runs.append(_Run.read(log, following))
+        following = None if runs[-1].is_whole else runs[-1].continues
+    if following is None:
+        base = Said(answers=answers_before(log, runs[-1].run_id))
+    for each in reversed(runs):
+        base = each.after(base)
+    return base
 
 
 def answers_before(log: EventLog, run_id: str) -> int:
@@ -61,7 +121,10 @@ def answers_before(log: EventLog, run_id: str) -> int:
 
     Plans and answers that were of no use count too, unlike in `messages_of`.
     """
-    count, run = 0, start_of(log, run_id).get("continues")
+    start = start_of(log, run_id)
+    if "answers" in start:
+        return start["answers"]
+    count, run = 0, start.get("continues")
     while run is not None:
         ends = [stored.event for stored in log.events(run_id=run, kinds=("model.end",))]
         given = [event for event in ends if event.status == "succeeded"]
@@ -75,28 +138,83 @@ def is_turn(step_id: str | None) -> bool:
     return step_id is not None and _TURN.fullmatch(step_id) is not None
 
 
-def _turns(log: EventLog, run_id: str) -> list[LlmMessage]:
-    """Return what the turns of a run said, with all before; nothing where it had none."""
-    sent: list[LlmMessage] = []
-    said: list[LlmMessage] = []
-    last, plans = None, 0
-    for stored in log.events(run_id=run_id):
-        event = stored.event
-        if is_nested(event.step_id):
-            continue
-        if event.kind == "model.start":
-            # All of them: each records what is new since the one before, whoever made that.
-            new = [message_from_json(each) for each in full(log, event.body["new"])]
-            sent = [*sent[: event.body["history"]["count"] - len(new)], *new]
-            said = sent if is_turn(event.step_id) else said
-        elif event.kind == "model.end" and event.status == "succeeded" and is_turn(event.step_id):
-            last = stored
-        elif event.kind == "plan.made":
-            plans += 1
-    if last is None:
-        return []
-    answer = LlmMessage("assistant", answer_of(log, last).content)
-    return [*(_without_plans(said, plans) if plans else said), answer]
+@dataclass(slots=True)
+class _Run:
+    """What one run of a conversation recorded of it."""
+
+    run_id: str
+    continues: str | None = None
+    is_whole: bool = False
+    """Whether it holds all that was said before it too."""
+    asked: list[tuple[int, bool, list[LlmMessage]]] = field(
+        default_factory=list["tuple[int, bool, list[LlmMessage]]"]
+    )
+    """Each request: how many messages it had, whether it was a turn, and which were new."""
+    answer: LlmMessage | None = None
+    answers: int = 0
+    plans: int = 0
+    without: tuple[LlmMessage, ...] = ()
+    """The prompt and the output, where no turn answered."""
+
+    @classmethod
+    def read(cls, log: EventLog, run_id: str) -> _Run:
+        """Read a run from the log."""
+        found, prompt, output, last = cls(run_id), "", None, None
+        for stored in log.events(run_id=run_id, kinds=_KINDS):
+            event = stored.event
+            if event.kind == "run.start":
+                found.continues, prompt = event.body.get("continues"), event.body["task"]["prompt"]
+            elif event.kind == "run.end":
+                output = full(log, event.body["output"])
+            elif event.kind == "plan.made":
+                found.plans += 0 if is_nested(event.step_id) else 1
+            elif not is_nested(event.step_id) and event.kind == "model.start":
+                # All of them: each records what is new since the one before, whoever made that.
+                new = [message_from_json(each) for each in full(log, event.body["new"])]
+                count = event.body["history"]["count"]
+                found.asked.append((count, is_turn(event.step_id), new))
+            elif not is_nested(event.step_id) and event.status == "succeeded":
+                found.answers += 1
+                last = stored if is_turn(event.step_id) else last
+        if last is not None:
+            found.answer = LlmMessage("assistant", answer_of(log, last).content)
+            found.is_whole = found.asked[0][0] == len(found.asked[0][2])
+        elif output is not None:
+            text = output if isinstance(output, str) else canonical_text(output)
+            asked = LlmMessage.text("user", prompt or "")
+            found.without = (asked, LlmMessage.text("assistant", text))
+        return found
+
+    def after(self, base: Said) -> Said:
+        """Return what was said up to its end, after what was said before it."""
+        answers = base.answers + self.answers
+        if self.answer is None:
+            messages = (*base.messages, *self.without)
+        else:
+            said = self._said([] if self.is_whole else list(base.messages))
+            said = _without_plans(said, self.plans) if self.plans else said
+            messages = (*said, self.answer)
+        depth = 0 if self.is_whole else base.depth + 1
+        return Said(self.run_id, messages, answers, depth, extended(base, messages))
+
+    def _said(self, sent: list[LlmMessage]) -> list[LlmMessage]:
+        """Return the messages of the last turn's request."""
+        said = sent
+        for count, is_a_turn, new in self.asked:
+            if not is_a_turn and said is sent:
+                said = list(sent)
+            del sent[count - len(new) :]
+            sent.extend(new)
+            said = sent if is_a_turn else said
+        return said
+
+
+def extended(base: Said, messages: Sequence[LlmMessage]) -> Any:
+    """Return the running digest of messages, from that of what came before where they go on."""
+    count = len(base.messages)
+    if count and len(messages) >= count and messages[count - 1] is base.messages[-1]:
+        return running_digest(messages[count:], base.digest)
+    return running_digest(messages)
 
 
 def _without_plans(said: Sequence[LlmMessage], plans: int) -> list[LlmMessage]:
@@ -106,16 +224,6 @@ def _without_plans(said: Sequence[LlmMessage], plans: int) -> list[LlmMessage]:
     """
     first = len(said) - 1 - 2 * plans
     return [*said[:first], LlmMessage("user", (*said[first].content, *said[-1].content))]
-
-
-def _without_turns(log: EventLog, run_id: str) -> list[LlmMessage]:
-    start, end = start_of(log, run_id), end_of(log, run_id)
-    output = None if end is None else full(log, end.event.body["output"])
-    if output is None:
-        return []
-    text = output if isinstance(output, str) else canonical_text(output)
-    asked = LlmMessage.text("user", start["task"]["prompt"] or "")
-    return [asked, LlmMessage.text("assistant", text)]
 
 
 def message_from_json(value: Mapping[str, Any]) -> LlmMessage:

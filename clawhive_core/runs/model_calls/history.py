@@ -29,6 +29,10 @@ class History:
         """The digest over the digests of all messages so far."""
         return self._hash.hexdigest()
 
+    def go_on_from(self, digest: Any) -> None:
+        """Begin after messages that the log holds, from their running digest."""
+        self._hash = digest.copy()
+
     def answered(self, content: Sequence[ContentBlock]) -> Blob:
         """Return the blocks of an answer as the log holds them.
 
@@ -69,3 +73,11 @@ class History:
                 return {"role": "assistant", "content": value}, encoded
         value = message_to_json(message)
         return value, canonical(value)
+
+
+def running_digest(messages: Sequence[LlmMessage], before: Any = None) -> Any:
+    """Return the running digest of messages that the log holds, after those of `before`."""
+    found = hashlib.sha256() if before is None else before.copy()
+    for message in messages:
+        found.update(hashlib.sha256(canonical(message_to_json(message))).digest())
+    return found

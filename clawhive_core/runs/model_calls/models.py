@@ -251,6 +251,10 @@ class Models:
         self._budgets[run_id] = budget
         return budget
 
+    def go_on(self, run_id: str, history: History) -> None:
+        """Let a run's requests go on from what was said before it, which the log holds."""
+        self._histories.setdefault((run_id, None), history)
+
     def budget(self, run_id: str) -> Budget:
         """Return a run's account; one without bounds where none was opened."""
         if (known := self._budgets.get(run_id)) is None:
@@ -354,7 +358,8 @@ class Models:
     def _started(self, request: LlmRequest, scope: CallScope) -> Event:
         """Return what records a request."""
         history = self._history(scope)
-        if not history.count and len(request.messages) > 1 and scope.parent_invocation_id is None:
+        is_new = not (history.count or history.answers)
+        if is_new and len(request.messages) > 1 and scope.parent_invocation_id is None:
             history.answers = self.answers_before(scope.run.run_id)
         new = history.extend(request.messages, self._redactor)
         body = {

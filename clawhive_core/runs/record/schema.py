@@ -45,6 +45,7 @@ SCHEMA = RoomSchema(
           run_id TEXT PRIMARY KEY, fence INTEGER NOT NULL
         ) WITHOUT ROWID;
         """,
+        "CREATE INDEX runs_of_conversation ON runs(conversation_id, started_seq);",
     ),
 )
 
