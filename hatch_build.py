@@ -18,6 +18,9 @@ AUDIT = ["cryptography>=42"]
 ASTROLOGY = ["astronomy-engine>=2.1.19"]
 """MIT, pure Python, works offline: what the skill `zodiac` needs."""
 
+HTTP = ["httpx2>=2.16"]
+"""BSD-3, pure Python: what `ctx.http` of a tool sends requests with."""
+
 TYPES = ["datamodel-code-generator>=0.89"]
 """MIT: what `clawhive skills types` writes types with."""
 
@@ -38,10 +41,11 @@ class CustomMetadataHook(MetadataHookInterface):
         metadata["optional-dependencies"] = {
             "astrology": ASTROLOGY,
             "audit": AUDIT,
+            "http": HTTP,
             "types": TYPES,
             "watch": WATCH,
             **extras,
-            "all": [*ASTROLOGY, *AUDIT, *TYPES, *WATCH, *every],
+            "all": [*ASTROLOGY, *AUDIT, *HTTP, *TYPES, *WATCH, *every],
         }
 
 

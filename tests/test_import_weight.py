@@ -12,6 +12,8 @@ HEAVY = [
     "mcp",
     "pydantic",
     "httpx",
+    "httpx2",
+    "httpcore2",
     "jsonschema",
     "jsonschema_rs",
     "rich",

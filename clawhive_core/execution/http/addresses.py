@@ -13,6 +13,9 @@ from typing import Final
 
 from clawhive_core.model.late import dataclass
 
+_NONE: Final = "no address"
+_ZONE: Final = "an address of one link, with a zone"
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -21,6 +24,11 @@ class Address:
     text: str
     problem: str | None
     """Why it is not public, such as `a private address`; None where it is."""
+
+    @property
+    def is_nameable(self) -> bool:
+        """Whether a capability can name it: a zone, or what is no address, it cannot."""
+        return self.problem not in {_ZONE, _NONE}
 
     @property
     def segment(self) -> str:
@@ -112,13 +120,13 @@ def judge(text: str) -> Address:
     try:
         address = IPv6Address(text) if ":" in text else IPv4Address(text)
     except AddressValueError:
-        return Address(text, "no address")
+        return Address(text, _NONE)
     if isinstance(address, IPv4Address):
         return Address(str(address), _problem_v4(address))
     if address.ipv4_mapped is not None:
         return judge(str(address.ipv4_mapped))
     if address.scope_id is not None:
-        return Address(str(address), "an address of one link, with a zone")
+        return Address(str(address), _ZONE)
     return Address(str(address), _problem_v6(address))
 
 

@@ -1,0 +1,209 @@
+"""One answer as it arrives: its headers, and a body that is unpacked and bounded as it is read."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
+from time import monotonic
+from typing import Any, Final
+
+from clawhive_core.execution.http.failures import failures, too_large, unreachable, unusable
+from clawhive_core.execution.http.target import Target
+from clawhive_core.model.late import dataclass
+
+_PIECE: Final = 64 * 1024
+_PACKED: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+_PLAIN: Final = frozenset({"", "identity"})
+_RAW_DEFLATE: Final = -15
+
+
+class Deadline:
+    """The moment when a request must be over; None is never."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._at = None if seconds is None else monotonic() + seconds
+
+    def left(self, most: float | None = None) -> float | None:
+        """Return the seconds that are left, at most so many."""
+        if self._at is None:
+            return most
+        left = max(0.0, self._at - monotonic())
+        return left if most is None else min(left, most)
+
+    def extend(self, since: float) -> None:
+        """Do not count the time since a moment of the monotonic clock."""
+        if self._at is not None:
+            self._at += monotonic() - since
+
+
+@dataclass(slots=True)
+class Answer:
+    """A status and headers, with a body that has not been read (protocols: HttpStream)."""
+
+    target: Target
+    status: int
+    fields: Sequence[tuple[bytes, bytes]]
+    """The headers as they came."""
+    body: Any
+    """What came of the connection: an AsyncIterable with an `aclose`."""
+    limit: int
+    deadline: Deadline
+    cut: bool = False
+    history: tuple[str, ...] = ()
+    truncated: bool = False
+    taken: bool = False
+
+    @property
+    def url(self) -> str:
+        """Where it came from."""
+        return self.target.url
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By lower-case name; those that came several times are joined by commas."""
+        found: dict[str, str] = {}
+        for raw, value in self.fields:
+            name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+            found[name] = f"{found[name]}, {text}" if name in found else text
+        return found
+
+    def all(self, name: str) -> list[str]:
+        """Return the values of a header, each as it came."""
+        wanted = name.encode()
+        return [value.decode("latin-1") for raw, value in self.fields if raw.lower() == wanted]
+
+    async def read(self) -> bytes:
+        """Return the whole body, or where it was begun the rest.
+
+        Raises:
+            ToolError: As `chunks`.
+        """
+        found = bytearray()
+        async for piece in self.chunks():
+            found += piece
+        return bytes(found)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body, unpacked, in pieces.
+
+        Raises:
+            ToolError: `response_too_large`, unless it may be cut; `timeout`; `connection_failed`
+                where it ends too early; `provider_error` where it is not what its headers say.
+        """
+        if self.taken:
+            return
+        self.taken = True
+        unpack = _unpacking(self.target, self.all("content-encoding"))
+        left = self.limit
+        if not self.cut and self._announced() > self.limit:
+            raise too_large(self.target, "body", self.limit)
+        async with aclosing(self._timed()) as raw:
+            async for data in raw:
+                for piece in unpack(data):
+                    if len(piece) > left:
+                        self._end_at_limit()
+                        yield piece[:left]
+                        return
+                    left -= len(piece)
+                    yield piece
+        if not self.truncated:
+            for piece in unpack(None):
+                yield piece
+
+    def _announced(self) -> int:
+        length = self.all("content-length")
+        return int(length[0]) if len(length) == 1 and length[0].isdigit() else 0
+
+    async def _timed(self) -> AsyncGenerator[bytes]:
+        """Yield the body as it is sent, no more of it than the limit."""
+        import anyio
+
+        source: AsyncIterable[bytes] = self.body
+        parts, left = aiter(source), self.limit
+        try:
+            while True:
+                with failures(self.target, "body"):
+                    with anyio.fail_after(self.deadline.left()):
+                        part = await anext(parts, None)
+                if part is None:
+                    return
+                if len(part) > left:
+                    self._end_at_limit()
+                    yield part[:left]
+                    return
+                left -= len(part)
+                yield part
+        finally:
+            await self.aclose()
+
+    def _end_at_limit(self) -> None:
+        if not self.cut:
+            raise too_large(self.target, "body", self.limit)
+        self.truncated = True
+
+    async def aclose(self) -> None:
+        """Let go of the connection; what was not read of the body is never read."""
+        import anyio
+
+        self.taken = True
+        with anyio.CancelScope(shield=True):
+            await self.body.aclose()
+
+
+class _Unpacker:
+    """The inverse of one `Content-Encoding`, in bounded pieces.
+
+    What follows the packed stream is left out, as browsers do.
+    """
+
+    def __init__(self, target: Target, encoding: str) -> None:
+        self._target, self._encoding = target, encoding
+        self._stream = zlib.decompressobj(_PACKED[encoding])
+        self._begun = False
+
+    def __call__(self, data: bytes | None) -> Iterator[bytes]:
+        """Yield what a part unpacks to; None says that no other follows."""
+        if data is None:
+            if self._begun and not self._stream.eof:
+                raise unreachable(self._target, "the packed body is not whole")
+            return
+        while not self._stream.eof and (piece := self._next(data)):
+            yield piece
+            data = self._stream.unconsumed_tail
+
+    def _next(self, data: bytes) -> bytes:
+        first, self._begun = not self._begun, True
+        try:
+            return self._stream.decompress(data, _PIECE)
+        except zlib.error as error:
+            if first and self._encoding == "deflate":
+                # RFC 9110 says zlib; some servers send the bare stream.
+                self._stream = zlib.decompressobj(_RAW_DEFLATE)
+                return self._next(data)
+            message = f"the body is no {self._encoding}: {error}"
+            raise unusable(self._target, message) from error
+
+
+def _plain(data: bytes | None) -> Iterator[bytes]:
+    if data:
+        yield data
+
+
+def _unpacking(target: Target, encodings: list[str]) -> Callable[[bytes | None], Iterator[bytes]]:
+    names = [each.strip().lower() for line in encodings for each in line.split(",")]
+    packed = [each for each in names if each not in _PLAIN]
+    if not packed:
+        return _plain
+    if len(packed) > 1 or packed[0] not in _PACKED:
+        shown = ", ".join(packed)[:80]
+        raise unusable(target, f"the body is packed as {shown!r}, which was not asked for")
+    return _Unpacker(target, packed[0])
