@@ -64,6 +64,10 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.context import Stream as Stream
     from clawhive_core.protocols.context import Workspace as Workspace
     from clawhive_core.protocols.embedder import Embedder as Embedder
+    from clawhive_core.protocols.http import HttpClient as HttpClient
+    from clawhive_core.protocols.http import HttpLimits as HttpLimits
+    from clawhive_core.protocols.http import HttpResponse as HttpResponse
+    from clawhive_core.protocols.http import HttpStream as HttpStream
     from clawhive_core.protocols.planner import PlanContext as PlanContext
     from clawhive_core.protocols.planner import Planner as Planner
     from clawhive_core.protocols.provider import ChangingProvider as ChangingProvider

@@ -483,6 +483,18 @@ _AGENTS = (
     Setting("agents.NAME.when", "texts", (), "Task types or words that start it as a sub-agent."),
 )
 
+_HTTP = (
+    Setting(
+        "http.proxy",
+        "text",
+        None,
+        "`http://[user:password@]host:port`: what tools' requests by `ctx.http` go through; the "
+        "proxies that the environment names do not count.",
+        project="never",
+        secret=True,
+    ),
+)
+
 _MCP = (
     Setting("mcp.servers.NAME.cmd", "texts", (), "The program and arguments that start it."),
     Setting("mcp.servers.NAME.command", "text", None, "The program alone, as others write it."),
@@ -566,5 +578,6 @@ TABLE = (
     *_SANDBOX,
     *_MODELS,
     *_AGENTS,
+    *_HTTP,
     *_MCP,
 )

@@ -25,9 +25,11 @@ from clawhive_core.model.tools import Artifact, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.context import Store, Stream
+from clawhive_core.protocols.http import HttpClient
 
 if TYPE_CHECKING:
     from clawhive_core.execution.files.workspace import FileWorkspace
+    from clawhive_core.execution.http.guard import Guard
 
 
 _KEPT_OUTPUT = 64 * 1024
@@ -55,6 +57,10 @@ class Services(Protocol):
         self, context: ToolContext, texts: Sequence[str], model: str | None
     ) -> Embeddings:
         """Ask an embedder on this call's behalf."""
+        ...
+
+    def guard(self) -> Guard:
+        """Return the connections for requests."""
         ...
 
     def redact(self, secret: str) -> None:
@@ -157,6 +163,15 @@ class ToolContext:
         from clawhive_core.execution.files.workspace import FileWorkspace
 
         return FileWorkspace(self.scope.run.root, self._allows)
+
+    @property
+    def http(self) -> HttpClient:
+        """Requests under the rights of this call."""
+        from clawhive_core.execution.http.client import GuardedClient
+        from clawhive_core.execution.http.target import Rights
+
+        rights = Rights(self._require_once, self._names_host)
+        return GuardedClient(self.services.guard, rights, self.remaining)
 
     @property
     def artifacts(self) -> str:
@@ -277,6 +292,19 @@ class ToolContext:
     def _allows(self, verb: str, path: str) -> bool:
         """Whether this call may touch a real path: covered by what it asked for, and not denied."""
         return self._holds(path_capability(verb, path))
+
+    async def _require_once(self, capability: str) -> None:
+        """Ask for a right that this call was not given already."""
+        if not self._holds(parse(capability)):
+            await self.require(capability)
+
+    def _names_host(self, capability: Capability) -> bool:
+        """Whether a grant allows this request and names its host, by no wildcard."""
+        host = capability.parts[1]
+        return any(
+            grant.mode == "allow" and parse(grant.capability).parts[1] == host
+            for grant in self.scope.rules.covering(capability, self.input)
+        )
 
     def _holds(self, capability: Capability) -> bool:
         """Whether a capability is covered by what this call asked for, and not denied by now."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
 from clawhive_core.catalog.validation import Validators, describe
@@ -36,13 +36,13 @@ from clawhive_core.execution.nested.recorded import RecordedCall
 from clawhive_core.execution.nested.repeater import Repeater
 from clawhive_core.execution.nested.required import (
     REQUIRE,
-    RefusedMidway,
     required_input,
     tool_of,
 )
 from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
 from clawhive_core.execution.refusals import (
     Refused,
+    RefusedMidway,
     approval_required,
     denied,
     not_found,
@@ -64,6 +64,9 @@ from clawhive_core.policy.decision import decide
 from clawhive_core.protocols.check import CheckResult, PolicyRequest
 from clawhive_core.protocols.context import Store
 from clawhive_core.protocols.ledger import Unmet
+
+if TYPE_CHECKING:
+    from clawhive_core.execution.http.guard import Guard
 
 
 class Executor:
@@ -451,6 +454,10 @@ class Executor:
     def note(self, event: Event, run: RunScope) -> None:
         """Record what a tool was given."""
         self._wiring.log.post(event, expects=run.owned)
+
+    def guard(self) -> Guard:
+        """Return the connections of tools that send requests."""
+        return self._wiring.http.guard()
 
     def store_for(self, scope: CallScope, namespace: str) -> Store:
         """Return the store of one namespace."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError, InvalidInput
-from clawhive_core.execution.nested.required import RefusedMidway
+from clawhive_core.execution.refusals import RefusedMidway
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolMeta

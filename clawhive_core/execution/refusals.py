@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.diagnostics.suggestions import nearest_words
-from clawhive_core.errors import RunError
+from clawhive_core.errors import RunError, ToolError
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.canonical import canonical_text
@@ -18,6 +18,15 @@ class Refused(Exception):
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.error)
+        self.refusal = refusal
+
+
+class RefusedMidway(ToolError):
+    """A right that a tool asked for midway was refused; uncaught, so is the tool's call."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        fix = refusal.next.get("command") or refusal.next.get("hint")
+        super().__init__(refusal.message, code=refusal.error, fix=fix)
         self.refusal = refusal
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import Protocol
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals.approval import Approvals
+from clawhive_core.execution.http.connections import Connections
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
@@ -56,3 +58,5 @@ class Wiring:
     """Who may call what skills export; without it, whoever may call at all."""
     approvals: Approvals | None = None
     """Who asks people; without it, what must be asked is refused."""
+    http: Connections = field(default_factory=Connections)
+    """The connections of tools that send requests."""

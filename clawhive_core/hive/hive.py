@@ -25,6 +25,7 @@ from clawhive_core.execution.approvals.considered import consider
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.http.connections import Connections
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.contributed import Contributed
@@ -106,6 +107,7 @@ class Hive:
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
         required = config.get("audit.required_sinks")
         self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"), required)
+        self._http = Connections(config.get("http.proxy"))
         self.executor = Executor(self._wiring(), executor_limits(config))
         doing = (self.executor, self.models, log, contributed.planners())
         below, source = partial(used_below, log), TodaysTools(lambda: self._requests)
@@ -383,6 +385,7 @@ class Hive:
             await self._spawner.stop()
             await self._running.stop()
             await self.catalog.close_providers()
+            await self._http.aclose()
             await self._contributed.close()
             await self._sinks.close()
             self._running.sign()
@@ -402,6 +405,7 @@ class Hive:
             redact=self.log.redactor.add,
             access=SkillAccess(lambda: self.skills, self.subscriptions, self.log),
             approvals=Approvals(self.approvals),
+            http=self._http,
         )
 
 

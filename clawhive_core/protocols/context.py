@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.protocols.http import HttpClient
 
 Stream = Literal["stdout", "stderr"]
 
@@ -169,6 +170,11 @@ class InvokeContext(Protocol):
     @property
     def store(self) -> Store:
         """The tool's own namespace."""
+        ...
+
+    @property
+    def http(self) -> HttpClient:
+        """HTTP requests: each address and redirect is a right of this call, or asked for."""
         ...
 
     def remaining(self) -> float:

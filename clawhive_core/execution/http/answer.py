@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Callable,
     Iterator,
@@ -54,13 +53,14 @@ class Answer:
     fields: Sequence[tuple[bytes, bytes]]
     """The headers as they came."""
     body: Any
-    """What came of the connection: an AsyncIterable with an `aclose`."""
+    """What came of the connection: an AsyncIterable with an `aclose`, which keeps the deadline."""
     limit: int
     deadline: Deadline
     cut: bool = False
     history: tuple[str, ...] = ()
     truncated: bool = False
     taken: bool = False
+    closed: bool = False
 
     @property
     def url(self) -> str:
@@ -125,24 +125,18 @@ class Answer:
 
     async def _timed(self) -> AsyncGenerator[bytes]:
         """Yield the body as it is sent, no more of it than the limit."""
-        import anyio
-
-        source: AsyncIterable[bytes] = self.body
-        parts, left = aiter(source), self.limit
+        left, source = self.limit, aiter(self.body)
         try:
-            while True:
-                with failures(self.target, "body"):
-                    with anyio.fail_after(self.deadline.left()):
-                        part = await anext(parts, None)
-                if part is None:
-                    return
-                if len(part) > left:
-                    self._end_at_limit()
-                    yield part[:left]
-                    return
-                left -= len(part)
-                yield part
+            with failures(self.target, "body"):
+                async for part in source:
+                    if len(part) > left:
+                        self._end_at_limit()
+                        yield part[:left]
+                        return
+                    left -= len(part)
+                    yield part
         finally:
+            await source.aclose()
             await self.aclose()
 
     def _end_at_limit(self) -> None:
@@ -152,9 +146,11 @@ class Answer:
 
     async def aclose(self) -> None:
         """Let go of the connection; what was not read of the body is never read."""
+        if self.closed:
+            return
         import anyio
 
-        self.taken = True
+        self.taken = self.closed = True
         with anyio.CancelScope(shield=True):
             await self.body.aclose()
 

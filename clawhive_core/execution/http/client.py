@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clawhive_core.errors import ToolError
-from clawhive_core.execution.http.target import Target, follow, read_target, stray
+from clawhive_core.execution.http.target import Rights, Target, follow, read_target, stray
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
 from clawhive_core.protocols.http import HttpLimits, HttpResponse
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import httpx2
 
     from clawhive_core.execution.http.answer import Answer, Deadline
-    from clawhive_core.execution.http.guard import Guard, Rights, Sending
+    from clawhive_core.execution.http.guard import Guard, Sending
 
-INSTALL: Final = "pip install 'clawhive[http]'"
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER: Final = 303
 _REWRITTEN: Final = frozenset({301, 302})
@@ -35,13 +34,13 @@ class GuardedClient:
     """Requests of one call, under its rights.
 
     Args:
-        guard: Makes or gives the connections; called at the first request.
+        guard: Gives the connections, and says where the library for them is not installed.
         rights: The door that each request and redirect is asked at.
         remaining: The seconds that the call still has.
     """
 
     guard: Callable[[], Guard]
-    rights: Callable[[], Rights]
+    rights: Rights
     remaining: Callable[[], float | None] = lambda: None
 
     async def request(
@@ -89,7 +88,7 @@ class GuardedClient:
         cut: bool = False,
     ) -> AsyncGenerator[Answer]:
         """Send a request and give its answer as soon as the headers are there."""
-        require_installed()
+        guard = self.guard()
         from clawhive_core.execution.http.answer import Deadline
 
         limits = limits or HttpLimits()
@@ -98,17 +97,17 @@ class GuardedClient:
         sending = _sending(method, url, params, headers, content, json)
         left, total = self.remaining(), limits.total
         seconds = left if total is None else total if left is None else min(left, total)
-        answer = await self._follow(sending, limits, Deadline(seconds), cut=cut)
+        answer = await self._follow(guard, sending, limits, Deadline(seconds), cut=cut)
         try:
             yield answer
         finally:
             await answer.aclose()
 
     async def _follow(
-        self, sending: Sending, limits: HttpLimits, deadline: Deadline, *, cut: bool
+        self, guard: Guard, sending: Sending, limits: HttpLimits, deadline: Deadline, *, cut: bool
     ) -> Answer:
         """Send a request and what its redirects make of it; return the answer that is none."""
-        guard, rights, history = self.guard(), self.rights(), tuple[str, ...]()
+        rights, history = self.rights, tuple[str, ...]()
         while True:
             answer = await guard.send(sending, rights, limits, deadline, cut=cut)
             places = answer.all("location")
@@ -130,27 +129,10 @@ class GuardedClient:
 
     def transport(self, limits: HttpLimits | None = None) -> httpx2.AsyncBaseTransport:
         """Return the same guard for a client of httpx2."""
-        require_installed()
+        guard = self.guard()
         from clawhive_core.execution.http.transport import GuardedTransport
 
-        return GuardedTransport(self.guard(), self.rights(), limits or HttpLimits())
-
-
-def require_installed() -> None:
-    """Check that the library below is there.
-
-    Raises:
-        ToolError: `missing_package`.
-    """
-    from importlib.util import find_spec
-
-    if find_spec("httpx2") is None:
-        raise ToolError(
-            "the library for HTTP requests is not installed",
-            place="ctx.http",
-            fix=INSTALL,
-            code="missing_package",
-        )
+        return GuardedTransport(guard, self.rights, limits or HttpLimits())
 
 
 def redirected(sending: Sending, status: int, target: Target) -> Sending:

@@ -12,13 +12,13 @@ from typing import Any, Final, cast
 import anyio
 import httpcore2  # noqa: TID253 - this module is imported with the first request
 
-from clawhive_core.capabilities import Capability, url_capability
+from clawhive_core.capabilities import url_capability
 from clawhive_core.errors import ConfigError, ToolError
 from clawhive_core.execution.http.addresses import Address, judge
 from clawhive_core.execution.http.answer import Answer, Deadline
 from clawhive_core.execution.http.failures import failures, too_large, unreachable, unusable
-from clawhive_core.execution.http.target import Target, invalid
-from clawhive_core.execution.nested.required import RefusedMidway
+from clawhive_core.execution.http.target import Rights, Target, invalid
+from clawhive_core.execution.refusals import RefusedMidway
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.http import HttpLimits
 
@@ -40,20 +40,6 @@ _PROXY_ANSWER: Final = 8 * 1024
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"})
 
 Key = tuple[str, str, int, str]
-
-
-async def _no_right(_: str) -> None:
-    raise ToolError("nobody can be asked for the right", code="denied")
-
-
-@dataclass(frozen=True, slots=True)
-class Rights:
-    """The door that requests are asked at."""
-
-    require: Callable[[str], Awaitable[object]] = _no_right
-    """Returns where the call has the right to a capability, raises where it does not."""
-    names: Callable[[Capability], bool] = lambda _: False
-    """Whether a right names the host of this very capability, by no wildcard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +232,7 @@ class Guard:
                         raise
                     continue
             stream = cast("_Metered", response.extensions["network_stream"])
-            stream.count_no_longer()
+            stream.begin_body(deadline)
             return response
         raise unreachable(target, f"`{target.host}` has no address")
 
@@ -364,11 +350,12 @@ class _Metered(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._left: int | None = _HEADERS
+        self._deadline = Deadline(None)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the interface of httpcore2
         """Read what is there."""
         if self._left is None:
-            return await self._stream.read(max_bytes, timeout)
+            return await self._stream.read(max_bytes, self._deadline.left(timeout))
         if self._left <= 0:
             raise _HeadersTooLong
         data = await self._stream.read(min(max_bytes, self._left), timeout)
@@ -380,9 +367,9 @@ class _Metered(httpcore2.AsyncNetworkStream):
         self._left = _HEADERS
         await self._stream.write(buffer, timeout)
 
-    def count_no_longer(self) -> None:
-        """Let the body come, which is counted elsewhere."""
-        self._left = None
+    def begin_body(self, deadline: Deadline) -> None:
+        """Let the body come, which is counted elsewhere, until the request must be over."""
+        self._left, self._deadline = None, deadline
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -6,6 +6,7 @@ was decided, so no second reading of the URL can differ from the first.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import quote, unquote, urljoin
 
@@ -32,6 +33,20 @@ _PORTS: Final = """
 """
 BLOCKED_PORTS: Final = frozenset(map(int, _PORTS.split()))
 """The ports that no browser asks (WHATWG Fetch, 2.9): their protocols can be talked to by HTTP."""
+
+
+async def _no_right(_: str) -> None:
+    raise ToolError("nobody can be asked for the right", code="denied")
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The door that requests are asked at."""
+
+    require: Callable[[str], Awaitable[object]] = _no_right
+    """Returns where the call has the right to a capability, raises where it does not."""
+    names: Callable[[Capability], bool] = lambda _: False
+    """Whether a right names the host of this very capability, by no wildcard."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx2  # noqa: TID253 - this module is imported where somebody asks for a transport
 
 from clawhive_core.execution.http.answer import Answer, Deadline
-from clawhive_core.execution.http.guard import Guard, Rights, Sending
-from clawhive_core.execution.http.target import read_target
+from clawhive_core.execution.http.guard import Guard, Sending
+from clawhive_core.execution.http.target import Rights, read_target
 from clawhive_core.protocols.http import HttpLimits
 
 _UNPACKED = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})

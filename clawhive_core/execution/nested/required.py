@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.capabilities import parse, verb_of
 from clawhive_core.catalog.catalog import Catalog, Tool
-from clawhive_core.errors import ToolError
 from clawhive_core.execution.scope import CORE, CallScope
-from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext
 
@@ -19,15 +17,6 @@ if TYPE_CHECKING:
 
 REQUIRE = "require"
 """The name of such a call in the log; nobody can call it by that name."""
-
-
-class RefusedMidway(ToolError):
-    """A right that a tool asked for midway was refused; uncaught, so is the tool's call."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        fix = refusal.next.get("command") or refusal.next.get("hint")
-        super().__init__(refusal.message, code=refusal.error, fix=fix)
-        self.refusal = refusal
 
 
 class _Granting:

@@ -12,7 +12,8 @@ from clawhive_core.errors import ToolError
 from clawhive_core.execution.http import answer as answers
 from clawhive_core.execution.http import guard as guards
 from clawhive_core.execution.http.client import GuardedClient
-from clawhive_core.execution.http.guard import Guard, Rights
+from clawhive_core.execution.http.guard import Guard
+from clawhive_core.execution.http.target import Rights
 
 PUBLIC = "93.184.216.34"
 
@@ -92,7 +93,7 @@ def make_client(names=None, network=None, door=None, **options):
     names = names if isinstance(names, Names) else Names(names or {})
     network, door = network or Network(), door or Door("net.http:")
     guard = Guard(resolve=names, network=network, **options)
-    found = GuardedClient(lambda: guard, lambda: door.rights)
+    found = GuardedClient(lambda: guard, door.rights)
     return SimpleNamespace(
         http=found, names=names, network=network, door=door, guard=guard, get=get_by(found)
     )

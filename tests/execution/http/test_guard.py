@@ -1,5 +1,6 @@
 """What a connection is made to: rights, addresses, names in TLS, reuse and proxies."""
 
+import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from clawhive_core.errors import ConfigError, ToolError
-from clawhive_core.execution.http.guard import read_proxy
+from clawhive_core.execution.http.guard import look_up, read_proxy
 
 PUBLIC = "93.184.216.34"
 OTHER = "11.0.0.1"
@@ -294,3 +295,13 @@ async def test_plain_http_where_tls_is_expected_is_refused(http):
         made = http.client(network=http.Network({PUBLIC: server.port}))
         await refused(made, f"https://{PUBLIC}/", "connection_failed")
     assert server.requests == []
+
+
+async def test_a_look_up_gives_the_addresses_of_both_families(monkeypatch):
+    def answers(host, port, *options):
+        stream = (socket.SOCK_STREAM, 6, "")
+        six, four = (("2606:2800::1", port, 0, 0), (PUBLIC, port))
+        return [(socket.AF_INET6, *stream, six), (socket.AF_INET, *stream, four)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answers)
+    assert await look_up("pub.example.com", 443) == ["2606:2800::1", PUBLIC]
