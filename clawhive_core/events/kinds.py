@@ -106,6 +106,8 @@ _KINDS = (
             " called (blob); only where there is any of it",
             "answers": "how many answers its conversation had before; only where it goes on",
             "policy": "{allow, ask, deny}: how many of its rules say so",
+            "fence": "1: the number under which it was taken; older runs lack it",
+            "worker": "the open log that executes it; older runs lack it",
         },
     ),
     Kind(
@@ -114,6 +116,9 @@ _KINDS = (
         "a run changed its status",
         {
             "reason": "why, or null",
+            "fence": "the number under which it is taken or interrupted, one more than before; only"
+            " where it is",
+            "worker": "the open log that executes it from here on; only where it is taken",
             "warnings": "[{code, message}], about who asks or listens; only where there are any",
         },
     ),
