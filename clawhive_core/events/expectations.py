@@ -21,6 +21,7 @@ from clawhive_core.protocols.ledger import (
     RunFree,
     RunIs,
     RunOwnedBy,
+    SessionAt,
     SubscriptionIs,
     Unmet,
 )
@@ -35,6 +36,11 @@ _LINE = """
       WHERE parent_grant IS NOT NULL
     )
 """
+TURNS = (
+    "SELECT run_id FROM runs WHERE conversation_id = ? AND status = 'succeeded' "
+    "AND task_type IS NULL AND parent_run_id IS NULL ORDER BY started_seq DESC"
+)
+"""The answered runs of prompts of a conversation, newest first."""
 _QUOTA = "SELECT since, used FROM quotas WHERE user_id = ? AND tool = ? AND seconds = ?"
 _SUBSCRIPTION = "SELECT 1 FROM subscriptions WHERE user_id = ? AND skill_id = ?"
 
@@ -115,6 +121,13 @@ def _run_owned_by(connection: sqlite3.Connection, expected: RunOwnedBy) -> None:
         raise Unmet(expected, None if found is None else found[0])
 
 
+def _session_at(connection: sqlite3.Connection, expected: SessionAt) -> None:
+    row = connection.execute(f"{TURNS} LIMIT 1", (expected.conversation_id,)).fetchone()
+    found = None if row is None else row[0]
+    if found != expected.last:
+        raise Unmet(expected, found)
+
+
 def _grants_usable(connection: sqlite3.Connection, expected: GrantsUsable) -> None:
     gone = [each for each in expected.grant_ids if not _has_use(connection, each)]
     if gone:
@@ -175,6 +188,7 @@ _CHECKS: Mapping[type, Callable[[sqlite3.Connection, Any], None]] = {
     AgentsBelow: _agents_below,
     RunIs: _run_is,
     RunOwnedBy: _run_owned_by,
+    SessionAt: _session_at,
     GrantsUsable: _grants_usable,
     GrantIs: _grant_is,
     QuotaLeft: _quota_left,

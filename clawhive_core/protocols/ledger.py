@@ -52,6 +52,17 @@ class RunOwnedBy:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionAt:
+    """The last turn of a conversation that was answered is still this one; None of none yet.
+
+    `Unmet.found` is the one that it is.
+    """
+
+    conversation_id: str
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class GrantsUsable:
     """Each of these grants is there and, with all that it derives from, stands and has a use left.
 
@@ -134,6 +145,7 @@ Expectation = (
     | AgentsBelow
     | RunIs
     | RunOwnedBy
+    | SessionAt
     | GrantsUsable
     | GrantIs
     | QuotaLeft

@@ -32,9 +32,10 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
+from clawhive_core.protocols.ledger import SessionAt
 from clawhive_core.runs.callbacks import callbacks_of
 from clawhive_core.runs.grounds import grounds_of, remember
-from clawhive_core.runs.loop.conversation import Conversations, messages_of
+from clawhive_core.runs.loop.conversation import Conversations, last_turn, messages_of
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.offering.enabling import Brought, SkillTools, active_before
@@ -84,8 +85,12 @@ class RequestMaker(Caching):
         text = prompt_of(text)
         principal = agent_of(self.config, options.agent)
         agent = Agent.read(self.config, principal)
+        turn = None
         if again is None:
             allow = allow_list(self.config, principal)
+            if options.session is not None:
+                # Before the rest is read: what is answered meanwhile is found at the start.
+                turn = SessionAt(options.session, last_turn(self.log, options.session))
             said = self._conversations.before(options.session)
             continues, before, history = said.run_id, said.messages, said.history()
         else:
@@ -98,6 +103,7 @@ class RequestMaker(Caching):
             before=before,
             continues=continues,
             history=history,
+            turn=turn,
             title=preview(text, 80),
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),
             **self.answering(agent, allow, options, opened=active_before(self.log, continues)),

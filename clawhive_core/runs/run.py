@@ -15,7 +15,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.skill_grounds import SkillGrounds
-from clawhive_core.protocols.ledger import Expectation, RunFree
+from clawhive_core.protocols.ledger import Expectation, RunFree, SessionAt
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.offering.enabling import SkillTools
@@ -46,6 +46,8 @@ class RunRequest:
     before: tuple[LlmMessage, ...] = ()
     """What was said in the conversation before, up to the end of the run `continues`."""
     continues: str | None = None
+    turn: SessionAt | None = None
+    """The last answered turn of its conversation, as `before` was read."""
     history: History | None = None
     """What the log holds of `before`; None where that is to be recorded with its own requests."""
     planner: str = "procedure"
@@ -78,7 +80,8 @@ class RunRequest:
         """What its start expects."""
         run = self.scope
         if self.parent_run_id is None:
-            return (RunFree(run.run_id),)
+            free = RunFree(run.run_id)
+            return (free,) if self.turn is None else (free, self.turn)
         return admits(run.run_id, run.trace_id, self.most_agents)
 
     @property

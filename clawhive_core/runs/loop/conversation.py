@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from clawhive_core.events.expectations import TURNS
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
@@ -20,10 +21,6 @@ _TURN = pattern(r"[^/]*/r[0-9]+")
 """The step of a turn of the loop; planners and compactions ask models in steps of other names."""
 
 
-_LAST = (
-    "SELECT run_id FROM runs WHERE conversation_id = ? AND status = 'succeeded'"
-    " AND task_type IS NULL AND parent_run_id IS NULL ORDER BY started_seq DESC"
-)
 _KINDS = ("run.start", "model.start", "model.end", "plan.made", "run.end")
 _KNOWN = 128
 """How many conversations a process remembers."""
@@ -76,7 +73,7 @@ class Conversations:
         if conversation_id is None:
             return Said()
         known = self._known.pop(conversation_id, Said())
-        for (run_id,) in map(tuple, self._log.read(_LAST, (conversation_id,))):
+        for (run_id,) in map(tuple, self._log.read(TURNS, (conversation_id,))):
             found = known if known.run_id == run_id else said_until(self._log, run_id, known)
             if found.messages:
                 self._known[conversation_id] = found
@@ -84,6 +81,12 @@ class Conversations:
                     del self._known[next(iter(self._known))]
                 return found
         return Said()
+
+
+def last_turn(log: EventLog, conversation_id: str) -> str | None:
+    """Return the run of a conversation that was answered last, None where none was."""
+    rows = log.read(f"{TURNS} LIMIT 1", (conversation_id,))
+    return str(rows[0][0]) if rows else None
 
 
 def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:

@@ -17,6 +17,7 @@ from clawhive_core.protocols.ledger import (
     Expectation,
     RunFree,
     RunIs,
+    SessionAt,
     Unmet,
 )
 from clawhive_core.runs.record.lineage import children_of, used_so_far
@@ -47,13 +48,21 @@ def admits(run_id: str, trace_id: str, most: int) -> tuple[Expectation, ...]:
 def not_taken(run_id: str, error: Unmet) -> RunError:
     """Return the error of whoever wanted to take a run and could not.
 
-    It is `run_busy`; `not_resumable` of a run that has ended; or `too_many_agents`.
+    It is `run_busy`; `not_resumable` of a run that has ended; `session_busy`; `too_many_agents`.
     """
     if isinstance(error.expectation, AgentsBelow):
         return RunError(
             f"the task has started {error.expectation.most} sub-agents, which is the most it may",
             code="too_many_agents",
             fix="do the rest without one; the user may raise `agents_total` under [limits]",
+        )
+    if isinstance(error.expectation, SessionAt):
+        session = error.expectation.conversation_id
+        return RunBusy(
+            f"another turn of the session {session} was answered while this one began",
+            place=session,
+            code="session_busy",
+            fix="ask again: what was said there meanwhile is then part of it",
         )
     if isinstance(error.expectation, RunIs) and (status := error.found[0]) in ENDED:
         return ended(run_id, str(status))

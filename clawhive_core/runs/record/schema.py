@@ -45,7 +45,11 @@ SCHEMA = RoomSchema(
           run_id TEXT PRIMARY KEY, fence INTEGER NOT NULL
         ) WITHOUT ROWID;
         """,
-        "CREATE INDEX runs_of_conversation ON runs(conversation_id, started_seq);",
+        # A conversation's last turn is looked up in the transaction that starts the next one.
+        """
+        CREATE INDEX runs_of_conversation ON runs(conversation_id, started_seq)
+          WHERE task_type IS NULL AND parent_run_id IS NULL;
+        """,
     ),
 )
 
