@@ -7,9 +7,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 if TYPE_CHECKING:
     import httpx2
+
+
+_charset = pattern(r"(?i);\s*charset\s*=\s*\"?([A-Za-z0-9_.:+-]{1,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +51,15 @@ class HttpResponse:
     @property
     def text(self) -> str:
         """The body in the charset that the answer names, else UTF-8; what is none is replaced."""
-        from email.message import Message
-
-        message = Message()
-        message["content-type"] = self.headers.get("content-type", "text/plain")
-        charset = message.get_content_charset() or "utf-8"
+        named = _charset.search(self.headers.get("content-type", ""))
+        charset = named[1].lower() if named else "utf-8"
         try:
-            return self.body.decode(charset, "replace")
-        except LookupError:
-            return self.body.decode("utf-8", "replace")
+            # What is for names of hosts takes the square of a body's length.
+            if charset not in {"idna", "punycode"}:
+                return self.body.decode(charset, "replace")
+        except (LookupError, ValueError):
+            pass
+        return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
         """Return the body as JSON.
@@ -65,7 +69,10 @@ class HttpResponse:
         """
         import json
 
-        return json.loads(self.body)
+        try:
+            return json.loads(self.body)
+        except RecursionError as error:
+            raise ValueError("the JSON is nested too deep") from error
 
 
 class HttpStream(Protocol):

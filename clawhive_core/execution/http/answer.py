@@ -70,16 +70,15 @@ class Answer:
     @property
     def headers(self) -> Mapping[str, str]:
         """By lower-case name; those that came several times are joined by commas."""
-        found: dict[str, str] = {}
-        for raw, value in self.fields:
-            name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-            found[name] = f"{found[name]}, {text}" if name in found else text
-        return found
+        found: dict[str, list[str]] = {}
+        for name, value in self.fields:
+            found.setdefault(_text(name).lower(), []).append(_text(value))
+        return {name: ", ".join(values) for name, values in found.items()}
 
     def all(self, name: str) -> list[str]:
         """Return the values of a header, each as it came."""
         wanted = name.encode()
-        return [value.decode("latin-1") for raw, value in self.fields if raw.lower() == wanted]
+        return [_text(value) for raw, value in self.fields if raw.lower() == wanted]
 
     async def read(self) -> bytes:
         """Return the whole body, or where it was begun the rest.
@@ -153,6 +152,14 @@ class Answer:
         self.taken = self.closed = True
         with anyio.CancelScope(shield=True):
             await self.body.aclose()
+
+
+def _text(raw: bytes) -> str:
+    """Return a part of a header, whose bytes mean UTF-8 today, and Latin-1 before."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 class _Unpacker:

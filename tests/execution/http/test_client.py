@@ -4,13 +4,17 @@ import asyncio
 import gzip
 import zlib
 
+import httpcore2
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawhive_core.diagnostics.codes import explain
 from clawhive_core.errors import ToolError
-from clawhive_core.execution.http.target import follow, read_target
+from clawhive_core.execution.http.client import GuardedClient
+from clawhive_core.execution.http.guard import Guard
+from clawhive_core.execution.http.target import Rights, follow, read_target
 from clawhive_core.protocols.http import HttpLimits, HttpResponse
 
 PUBLIC = "93.184.216.34"
@@ -562,7 +566,22 @@ async def test_errors_say_nothing_of_a_query(web, http):
     assert error.place == "http://a.example/x"
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "nonsense", "", '"'])
+CHARSETS = [
+    "utf-8",
+    "nonsense",
+    "",
+    '"',
+    "hex",
+    "idna",
+    "punycode",
+    "undefined",
+    "zip",
+    "\0",
+    "utf 8",
+]
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
 def test_a_text_is_read_in_a_charset_that_there_is(charset):
     headers = {"content-type": f"text/plain; charset={charset}"}
     assert HttpResponse(200, "", headers, "ü\xff".encode() + b"\xff").text == "üÿ\ufffd"
@@ -606,7 +625,94 @@ async def test_a_client_of_httpx2_is_refused_the_same(web, http):
 
 
 def test_limits_and_codes_of_the_client_are_explained():
-    from clawhive_core.diagnostics.codes import explain
-
     for code in ("response_too_large", "too_many_redirects", "missing_package", "timeout"):
         assert explain(code) is not None
+
+
+def test_json_is_a_value_or_a_value_error():
+    for body in (b"", b"{", b"[" * 1_000_000, b"\xff", b"1" * 10_000):
+        with pytest.raises(ValueError):  # noqa: PT011 - each of another kind
+            HttpResponse(200, "", {}, body).json()
+
+
+async def test_an_address_in_a_redirect_is_utf_8(web, http):
+    def reply(line, headers, body):
+        if " /1 " in line:
+            return http.answer(302, Location="/LATER").replace(b"LATER", "ü?ü".encode())
+        return http.answer()
+
+    made = await web(reply)
+    assert (await made.get("http://a.example/1")).url == "http://a.example/%C3%BC?%C3%BC"
+
+
+class Played(httpcore2.AsyncNetworkBackend, httpcore2.AsyncNetworkStream):
+    """A server that says the same bytes to whoever connects, in parts."""
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
+
+    async def connect_tcp(self, host, port, **options):
+        return Played(self.data, self.size)
+
+    async def read(self, max_bytes, timeout=None):  # noqa: ASYNC109 - httpcore2's
+        size = min(max_bytes, self.size)
+        part, self.data = self.data[:size], self.data[size:]
+        return part
+
+    async def write(self, buffer, timeout=None):  # noqa: ASYNC109 - httpcore2's
+        pass
+
+    async def aclose(self):
+        pass
+
+    def get_extra_info(self, info):
+        return None
+
+
+LINES = b"""HTTP/1.1 200 OK
+HTTP/1.0 302 Found
+HTTP/1.1 100 Continue
+HTTP/1.1 204 No
+HTTP/1.1 101 X
+HTTP/1.1 999 X
+Content-Length: 5
+Content-Length: 99999999999999
+Transfer-Encoding: chunked
+Transfer-Encoding: gzip, chunked
+Content-Encoding: gzip
+Content-Encoding: deflate
+Content-Encoding: \xff
+Location: /
+Location: \xff//[
+Location: http://10.0.0.1/
+Connection: close
+5
+hello
+0
+ffffffffffffffffffff
+:""".splitlines()
+ODD = [b"\x1f\x8b\x08", b"\x78\x9c", b"\x00", b"\n", b" ", b"\xc3\xbc", b"\r\n", b"\r\n\r\n"]
+PARTS = [each + b"\r\n" for each in LINES] + LINES + ODD + [PACKED["gzip"](b"a"), b"5\r\nhello\r\n"]
+
+
+@given(
+    st.one_of(st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join), st.binary(max_size=80)),
+    st.booleans(),
+    st.sampled_from([1, 7, 100_000]),
+)
+async def test_whatever_a_server_says_is_an_answer_or_an_error_with_a_code(data, begun, size):
+    guard = Guard(network=Played((b"HTTP/1.1 200 OK\r\n" if begun else b"") + data, size))
+    client = GuardedClient(lambda: guard, Rights(allowed))
+    try:
+        found = await client.request("GET", f"http://{PUBLIC}/", limits=SMALL)
+        assert isinstance(found.text, str)
+        assert len(found.body) <= SMALL.body
+    except ToolError as error:
+        assert explain(error.code) is not None  # noqa: PT017 - most of them are errors
+    finally:
+        await guard.aclose()
+
+
+async def allowed(capability):
+    if not capability.startswith("net.http:"):
+        raise ToolError("no right", code="denied")
