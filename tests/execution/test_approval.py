@@ -11,6 +11,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approvals.approval import Approvals, bound_files, call_digest
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
+from clawhive_core.hive import project_log
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
@@ -34,7 +35,8 @@ class AskingHouse(House):
             kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
             for kind in kinds
         }
-        self.log = EventLog.open(folder / "hive.db", [room.SCHEMA for room in rooms], merged)
+        schemas, foundings = [room.SCHEMA for room in rooms], project_log.FOUNDINGS
+        self.log = EventLog.open(folder / "hive.db", schemas, merged, foundings=foundings)
         self.book = ApprovalBook(self.log, folder / "user", {"workspace": str(folder)})
         self.wiring.log, self.wiring.redact = self.log, self.log.redactor.add
         self.wiring.approvals = Approvals(self.book)

@@ -4,8 +4,8 @@ import signal
 import time
 
 import pytest
-from clawhive_core.config.opening import open_config
 
+from clawhive_core.config.load import open_config
 from clawhive_core.events import log as event_log
 from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event

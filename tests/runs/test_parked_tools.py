@@ -345,7 +345,7 @@ async def test_a_used_approval_does_not_count_for_a_parked_tool_that_changed(
     job, appending, change
 ):
     appending.provider_id = "mcp_test"
-    made = {"risk": "guarded", "provider_id": "mcp_test"}
+    made = {"risk": "guarded", "provider_id": "mcp_test", "text_counts": True}
     async with job(note_keep_note, **made) as house:
         await house.run()
         house.answer()

@@ -9,7 +9,6 @@ from typing import Any, cast
 from clawhive_core.errors import ModelError
 from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.scope import CORE
 from clawhive_core.model.approvals import edits
 from clawhive_core.model.embeddings import Embeddings, unpacked
 from clawhive_core.model.events import Blob, StoredEvent
@@ -92,10 +91,9 @@ class RecordedCall:
         """Return what the call enabled; older logs say it of the skill that was opened only."""
         if (found := body.get("enables")) is not None:
             return Enablement(tuple(found["names"]), found["expires_at_turn"], found["skill"])
-        if self.asked.event.provider_id != CORE or not isinstance(output["structured"], dict):
-            return None
-        page = cast("dict[str, Any]", output["structured"])
-        is_text = not output["is_error"] and "files" in page and page.get("path") is None
+        page: Any = output["structured"]
+        is_skill = self.asked.event.tool == "skill_open" and not output["is_error"]
+        is_text = is_skill and isinstance(page, dict) and page.get("path") is None
         return Enablement((), skill=str(page["name"])) if is_text else None
 
     def _edited(self, log: EventLog) -> str:
