@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from clawhive_core.audit.text import TextSearch
 from clawhive_core.errors import UnknownId
-from clawhive_core.events.chain import SELECT
 from clawhive_core.events.log import EventLog
-from clawhive_core.events.rows import stored
+from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import EventsWhere, Window
 
 _PAGE = 500
 _IDS = ("run_id", "trace_id", "task_id", "step_id")
@@ -44,19 +45,6 @@ class EventFilter:
     """A text somewhere in the body, its previews or its bodies kept outside, in any case."""
 
 
-_CONDITIONS: Mapping[str, str] = {
-    **{name: f"{name} = :{name}" for name in (*_IDS, "tool", "principal", "status")},
-    "parent_run_id": (
-        "run_id IN (SELECT run_id FROM events WHERE kind = 'run.start'"
-        " AND json_extract(body, '$.parent_run_id') = :parent_run_id)"
-    ),
-    "kind": "(kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')",
-    "decision": "json_extract(body, '$.decision') = :decision",
-    "since": "ts >= :since",
-    "until": "ts < :until",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """The newest events that were asked for, oldest first."""
@@ -81,7 +69,7 @@ def query(log: EventLog, wanted: EventFilter, limit: int = 100) -> Found:
         StorageError: The log cannot be read.
     """
     newest: list[StoredEvent] = []
-    for event in _newest_first(log, wanted):
+    for event in _pages(log, wanted, reverse=False):
         if len(newest) == limit:
             return Found(tuple(reversed(newest)), truncated=True)
         newest.append(event)
@@ -143,28 +131,23 @@ def oldest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
     Raises:
         StorageError: The log cannot be read.
     """
-    last = log.read("SELECT coalesce(max(seq), 0) FROM events")[0][0]
-    yield from _pages(log, wanted, (0, last + 1), newest_first=False)
+    for tip in log.find(EventsWhere(), Window(limit=1)):
+        for each in _pages(log, wanted, reverse=True):
+            if each.seq > tip.seq:
+                return
+            yield each
 
 
-def _newest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
-    yield from _pages(log, wanted, (0, 2**63 - 1), newest_first=True)
-
-
-def _pages(
-    log: EventLog, wanted: EventFilter, between: tuple[int, int], *, newest_first: bool
-) -> Iterator[StoredEvent]:
+def _pages(log: EventLog, wanted: EventFilter, *, reverse: bool) -> Iterator[StoredEvent]:
     """Yield what the filter lets through, a page at a time, so that nothing is held open."""
-    facts = {name: getattr(wanted, name) for name in _CONDITIONS}
-    chosen = [_CONDITIONS[name] for name, value in facts.items() if value is not None]
-    where = " AND ".join(["seq > :after AND seq < :before", *chosen])
-    order = "DESC" if newest_first else "ASC"
-    sql = f"{SELECT} WHERE {where} ORDER BY seq {order} LIMIT {_PAGE}"
+    facts = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
     search = None if wanted.text is None else TextSearch(log, wanted.text)
-    after, before = between
-    while rows := log.read(sql, {**facts, "after": after, "before": before}):
-        for row in rows:
-            if search is None or search.is_in(row["body"]):
-                yield stored(row)
-        last = rows[-1]["seq"]
-        after, before = (after, last) if newest_first else (last, before)
+    del facts["text"]
+    query, after = EventsWhere(**facts), None
+    while True:
+        page = log.find(query, Window(limit=_PAGE, after=after, reverse=reverse))
+        for each in page:
+            if search is None or search.is_in(canonical_text(each.event.body)):
+                yield each
+        if (after := page.next) is None:
+            return

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.append import Append, Effect
@@ -23,9 +23,30 @@ from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
 from clawhive_core.events.schema import SCHEMA
 from clawhive_core.events.writer import Apply, Listener, Projections, Writer
+from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
-from clawhive_core.model.records import WorkerRecord
-from clawhive_core.protocols.ledger import EXECUTED, Expectation, RunIs, RunOwnedBy
+from clawhive_core.model.records import (
+    GrantRecord,
+    InvocationRecord,
+    Page,
+    RunRecord,
+    StepRecord,
+    WorkerRecord,
+)
+from clawhive_core.protocols.ledger import (
+    ALL,
+    EXECUTED,
+    ApprovalsWhere,
+    EventsWhere,
+    Expectation,
+    GrantsWhere,
+    InvocationsWhere,
+    RunIs,
+    RunOwnedBy,
+    RunsWhere,
+    StepsWhere,
+    Window,
+)
 from clawhive_core.storage.database import has_room_to_move, open_database, undo
 from clawhive_core.storage.faults import storage_error
 from clawhive_core.storage.schema import RoomSchema, database_id
@@ -305,6 +326,29 @@ class EventLog:
             yield
         finally:
             undo(connection)
+
+    @overload
+    def find(self, query: RunsWhere, window: Window = ALL) -> Page[RunRecord]: ...
+    @overload
+    def find(self, query: StepsWhere, window: Window = ALL) -> Page[StepRecord]: ...
+    @overload
+    def find(self, query: InvocationsWhere, window: Window = ALL) -> Page[InvocationRecord]: ...
+    @overload
+    def find(self, query: ApprovalsWhere, window: Window = ALL) -> Page[Approval]: ...
+    @overload
+    def find(self, query: GrantsWhere, window: Window = ALL) -> Page[GrantRecord]: ...
+    @overload
+    def find(self, query: EventsWhere, window: Window = ALL) -> Page[StoredEvent]: ...
+    def find(self, query: Any, window: Window = ALL) -> Page[Any]:
+        """Return a page of what a query asks for.
+
+        Raises:
+            StorageError: It cannot be read.
+            UsageError: `after` is no page's `next`.
+        """
+        from clawhive_core.events.queries import find
+
+        return find(self.read, query, window)
 
     def epoch(self) -> tuple[int, int] | None:
         """Return a value that differs once a right may have been revoked, whoever did it.

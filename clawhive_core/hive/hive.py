@@ -33,6 +33,7 @@ from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
 from clawhive_core.hive.project_log import Awaited, approval_book, follow
+from clawhive_core.hive.records import Records
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
 from clawhive_core.model.events import StoredEvent
@@ -97,6 +98,8 @@ class Hive:
         """Who may use what skills do not give for free."""
         book = approval_book(log, config, env)
         self.approvals = Awaited(book.log, book.user_dir, book.variables, self._is_closing)
+        self.records = Records(log)
+        """What the log holds: runs, steps, calls, approvals, grants and events, page by page."""
         """The calls that wait for a person, and their answers."""
         if persistent.pending:
             self.approvals.finish()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clawhive_core.config.config import Config
     from clawhive_core.execution.door import Outcome
     from clawhive_core.hive.hive import Hive  # noqa: TC004 - its types are read, no value
+    from clawhive_core.hive.records import Records
     from clawhive_core.hive.spawned import SubAgent  # noqa: TC004 - its types are read, no value
     from clawhive_core.model.events import StoredEvent
     from clawhive_core.policy.approvals import ApprovalBook
@@ -281,6 +282,11 @@ class SyncHive(_Blocking["Hive"]):
     def notes(self) -> Sequence[str]:
         """What went wrong without stopping anything, as sentences."""
         return tuple(self._inner.notes)
+
+    @property
+    def records(self) -> Records:
+        """What the log holds, page by page."""
+        return self._hive.records
 
     @property
     def approvals(self) -> ApprovalBook:

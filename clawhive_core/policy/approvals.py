@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import ClawHiveError, RunError, StorageError, UnknownId, UsageError
 from clawhive_core.events.log import EventLog
+from clawhive_core.events.queries import approval as _approval
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -27,6 +27,7 @@ from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_pe
 from clawhive_core.protocols.ledger import (
     TOO_LATE,
     ApprovalIs,
+    ApprovalsWhere,
     Expectation,
     Founded,
     RunOwnedBy,
@@ -75,9 +76,7 @@ class ApprovalBook:
     def list(self, state: ApprovalState | None = None) -> list[Approval]:
         """Return approvals, oldest first; those whose time is over are expired before."""
         self.expire()
-        where, params = ("", ()) if state is None else (" WHERE state = ?", (state,))
-        rows = self.log.read(f"SELECT * FROM approvals{where} ORDER BY seq", params)  # noqa: S608 - the clause is one of two literals
-        return [_approval(row) for row in rows]
+        return [*self.log.find(ApprovalsWhere(state))]
 
     def find(self, text: str) -> Approval:
         """Return the approval of an id, a unique prefix, or `last`.
@@ -383,18 +382,3 @@ def withdrawn(approval_id: str) -> RunError:
         code="already_resolved",
         place=approval_id,
     )
-
-
-def _approval(row: sqlite3.Row) -> Approval:
-    facts: dict[str, Any] = {
-        name: row[name] for name in Approval.__dataclass_fields__ if name != "edited"
-    }
-    facts.update(
-        capabilities=tuple(json.loads(row["capabilities"])),
-        sinks=json.loads(row["sinks"]),
-        destinations=tuple(json.loads(row["destinations"])),
-        grants=tuple(json.loads(row["grants"])),
-        edited=row["edited_seq"] is not None,
-        step=row["step"] or row["step_id"].partition("#")[0],
-    )
-    return Approval(**facts)

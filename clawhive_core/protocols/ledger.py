@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from clawhive_core.errors import RunError
+from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.records import WorkerRecord
+from clawhive_core.model.records import (
+    GrantRecord,
+    InvocationRecord,
+    Page,
+    RunRecord,
+    StepRecord,
+    WorkerRecord,
+)
 
 EXECUTED = frozenset({"pending", "running"})
 """The states of a run that somebody executes."""
@@ -173,6 +181,106 @@ class Unmet(RunError):
         self.found = found
 
 
+@dataclass(frozen=True, slots=True)
+class RunsWhere:
+    """Runs, newest first; what is None does not matter."""
+
+    status: str | None = None
+    run_id: str | None = None
+    parent_run_id: str | None = None
+    """The run that started them."""
+    conversation_id: str | None = None
+    principal: str | None = None
+    task_type: str | None = None
+    since: str | None = None
+    """The first moment that counts, of their start, as rows hold it."""
+    until: str | None = None
+    """The first moment that counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepsWhere:
+    """The steps of a run, in the order of their first event."""
+
+    run_id: str
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationsWhere:
+    """Calls, newest first; what is None does not matter."""
+
+    run_id: str | None = None
+    step_id: str | None = None
+    tool: str | None = None
+    status: str | None = None
+    decision: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsWhere:
+    """Approvals, oldest first; what is None does not matter."""
+
+    state: str | None = None
+    run_id: str | None = None
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantsWhere:
+    """Grants of the log, oldest first; what is None does not matter."""
+
+    stands: bool | None = None
+    """Whether nobody and nothing ended it; it may have expired."""
+    scope: str | None = None
+    scope_id: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventsWhere:
+    """Events, newest first; what is None does not matter."""
+
+    run_id: str | None = None
+    trace_id: str | None = None
+    task_id: str | None = None
+    step_id: str | None = None
+    parent_run_id: str | None = None
+    """The run that started those whose events they are."""
+    tool: str | None = None
+    principal: str | None = None
+    kind: str | None = None
+    """A kind, or the part before its dot: `approval` stands for all kinds of approvals."""
+    status: str | None = None
+    decision: str | None = None
+    """`allow`, `ask` or `deny`, as the body says."""
+    since: str | None = None
+    """The first moment that counts, as rows hold it."""
+    until: str | None = None
+    """The first moment that counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which part of an answer is wanted."""
+
+    limit: int | None = None
+    """How many at most; None for all."""
+    after: str | None = None
+    """The `next` of the page before."""
+    reverse: bool = False
+    """Whether in the other order."""
+    counted: bool = False
+    """Whether `Page.total` is wanted, which reads all that is asked for."""
+
+
+ALL = Window()
+
+Query = RunsWhere | StepsWhere | InvocationsWhere | ApprovalsWhere | GrantsWhere | EventsWhere
+"""What a ledger can be asked for: a closed set, each a value."""
+
+
 class Leases(Protocol):
     """Says which workers live: beside the log, on the store's clock, one lease for all runs."""
 
@@ -245,6 +353,27 @@ class Ledger(Protocol):
 
         Raises:
             LogWriteFailed: As for `post`, or as for `append`.
+        """
+        ...
+
+    @overload
+    def find(self, query: RunsWhere, window: Window = ...) -> Page[RunRecord]: ...
+    @overload
+    def find(self, query: StepsWhere, window: Window = ...) -> Page[StepRecord]: ...
+    @overload
+    def find(self, query: InvocationsWhere, window: Window = ...) -> Page[InvocationRecord]: ...
+    @overload
+    def find(self, query: ApprovalsWhere, window: Window = ...) -> Page[Approval]: ...
+    @overload
+    def find(self, query: GrantsWhere, window: Window = ...) -> Page[GrantRecord]: ...
+    @overload
+    def find(self, query: EventsWhere, window: Window = ...) -> Page[StoredEvent]: ...
+    def find(self, query: Any, window: Window = ...) -> Page[Any]:
+        """Return a page of what a query asks for.
+
+        Raises:
+            StorageError: It cannot be read.
+            UsageError: `after` is no page's `next`.
         """
         ...
 

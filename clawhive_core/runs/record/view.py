@@ -10,11 +10,19 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.runs import ENDED
+from clawhive_core.protocols.ledger import RunsWhere, Window
 from clawhive_core.runs.record.lineage import tree_below
 
-_LIST = (
-    "SELECT run_id, trace_id, task_id, parent_run_id, task_type, title, status, started_at,"
-    " ended_at FROM runs ORDER BY started_seq DESC LIMIT ?"
+_LISTED = (
+    "run_id",
+    "trace_id",
+    "task_id",
+    "parent_run_id",
+    "task_type",
+    "title",
+    "status",
+    "started_at",
+    "ended_at",
 )
 
 _RUN = (
@@ -52,7 +60,8 @@ class _Fact(NamedTuple):
 
 def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
     """Return the newest runs, newest first."""
-    return [dict(row) for row in log.read(_LIST, (limit,))]
+    page = log.find(RunsWhere(), Window(limit))
+    return [{name: getattr(run, name) for name in _LISTED} for run in page]
 
 
 def find_run(log: EventLog, text: str) -> str:

@@ -1,0 +1,199 @@
+"""The typed queries of the log: each a value, answered from the views and tables of the rooms."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clawhive_core.errors import UsageError
+from clawhive_core.events.chain import COLUMNS
+from clawhive_core.events.rows import stored
+from clawhive_core.model.approvals import Approval
+from clawhive_core.model.late import dataclass
+from clawhive_core.model.records import (
+    GrantRecord,
+    InvocationRecord,
+    Page,
+    RunRecord,
+    StepRecord,
+)
+from clawhive_core.protocols.ledger import (
+    ApprovalsWhere,
+    EventsWhere,
+    GrantsWhere,
+    InvocationsWhere,
+    RunsWhere,
+    StepsWhere,
+    Window,
+)
+
+Read = Callable[[str, Mapping[str, Any]], Sequence[sqlite3.Row]]
+"""Runs a query and returns its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """How one kind of query is answered."""
+
+    columns: str
+    source: str
+    key: tuple[str, ...]
+    """The columns of its order, which tell any two rows apart."""
+    where: Mapping[str, str]
+    """By field of the query, the condition where it is given."""
+    record: Callable[[sqlite3.Row], Any]
+    newest_first: bool = False
+
+
+def _equal(*names: str) -> dict[str, str]:
+    return {name: f"{name} = :{name}" for name in names}
+
+
+def _loaded(row: sqlite3.Row, *names: str) -> dict[str, Any]:
+    """Return a row's columns, some of them read as JSON."""
+    facts: dict[str, Any] = dict(zip(row.keys(), row, strict=True))
+    for name in names:
+        if facts[name] is not None:
+            facts[name] = json.loads(facts[name])
+    return facts
+
+
+def _run(row: sqlite3.Row) -> RunRecord:
+    return RunRecord(**_loaded(row, "error"))
+
+
+def _step(row: sqlite3.Row) -> StepRecord:
+    return StepRecord(**_loaded(row, "error"))
+
+
+def _invocation(row: sqlite3.Row) -> InvocationRecord:
+    facts = _loaded(row, "error", "requested_capabilities", "granted_capabilities")
+    facts["approval_required"] = bool(facts["approval_required"])
+    return InvocationRecord(**facts)
+
+
+def approval(row: sqlite3.Row) -> Approval:
+    """Return the approval of a row of `approvals`."""
+    facts = _loaded(row, "capabilities", "sinks", "destinations", "grants")
+    facts["edited"] = facts["edited_seq"] is not None
+    facts["step"] = facts["step"] or facts["step_id"].partition("#")[0]
+    for name in ("capabilities", "destinations", "grants"):
+        facts[name] = tuple(facts[name])
+    return Approval(**{name: facts[name] for name in Approval.__dataclass_fields__})
+
+
+_ANSWERS: Mapping[type, _Answer] = {
+    RunsWhere: _Answer(
+        "run_id, trace_id, task_id, parent_run_id, conversation_id, principal, task_type, title,"
+        " status, started_at, ended_at, error, artifacts, started_seq AS seq",
+        "runs",
+        ("started_seq",),
+        {
+            **_equal("status", "run_id", "parent_run_id", "conversation_id"),
+            **_equal("principal", "task_type"),
+            "since": "started_at >= :since",
+            "until": "started_at < :until",
+        },
+        _run,
+        newest_first=True,
+    ),
+    StepsWhere: _Answer(
+        "step_id, run_id, name, label, ordinal, action, status, error, trace_id, provider_id,"
+        " capability_level, input_preview, output_preview, seq",
+        "(SELECT v.*, f.seq FROM v_steps AS v JOIN (SELECT step_id, min(seq) AS seq FROM events"
+        " WHERE run_id = :run_id AND step_id IS NOT NULL GROUP BY step_id) AS f USING (step_id)"
+        " WHERE v.run_id = :run_id)",
+        ("seq",),
+        _equal("run_id", "status"),
+        _step,
+    ),
+    InvocationsWhere: _Answer(
+        "invocation_id, run_id, step_id, trace_id, tool, provider_id, principal, capability_level,"
+        " risk, requested_capabilities, granted_capabilities, decision, approval_required,"
+        " approval_result, start_at, end_at, status, error, input_preview, output_preview,"
+        " parent_invocation_id, seq",
+        "v_invocations",
+        ("seq",),
+        _equal("run_id", "step_id", "tool", "status", "decision", "principal"),
+        _invocation,
+        newest_first=True,
+    ),
+    ApprovalsWhere: _Answer(
+        "*", "approvals", ("seq",), _equal("state", "run_id", "tool"), approval
+    ),
+    GrantsWhere: _Answer(
+        "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant,"
+        " uses, uses_left, delegate, issued_at, ended_at",
+        "v_grants",
+        ("issued_at", "grant_id"),
+        {
+            **_equal("scope", "scope_id", "subject"),
+            "stands": "(ended_at IS NULL) = :stands",
+        },
+        lambda row: GrantRecord(*row),
+    ),
+    EventsWhere: _Answer(
+        ", ".join(COLUMNS),
+        "events",
+        ("seq",),
+        {
+            **_equal("run_id", "trace_id", "task_id", "step_id", "tool", "principal", "status"),
+            "parent_run_id": (
+                "run_id IN (SELECT run_id FROM events WHERE kind = 'run.start'"
+                " AND json_extract(body, '$.parent_run_id') = :parent_run_id)"
+            ),
+            "kind": "(kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')",
+            "decision": "json_extract(body, '$.decision') = :decision",
+            "since": "ts >= :since",
+            "until": "ts < :until",
+        },
+        stored,
+        newest_first=True,
+    ),
+}
+
+
+def find(read: Read, query: Any, window: Window) -> Page[Any]:
+    """Return a page of what a query asks for.
+
+    Raises:
+        StorageError: It cannot be read.
+        UsageError: `after` is no page's `next`.
+    """
+    answer = _ANSWERS[type(query)]
+    given = {name: getattr(query, name) for name in answer.where}
+    chosen = [answer.where[name] for name, value in given.items() if value is not None]
+    total = None
+    if window.counted:
+        total = int(read(f"SELECT count(*) FROM {answer.source}{_where(chosen)}", given)[0][0])  # noqa: S608 - our own table
+    order = "DESC" if answer.newest_first != window.reverse else "ASC"
+    if window.after is not None:
+        given |= _cursor(window.after, answer.key)
+        keys, marks = ", ".join(answer.key), ", ".join(f":after_{key}" for key in answer.key)
+        chosen.append(f"({keys}) {'<' if order == 'DESC' else '>'} ({marks})")
+    by = ", ".join(f"{key} {order}" for key in answer.key)
+    sql = f"SELECT {answer.columns} FROM {answer.source}{_where(chosen)} ORDER BY {by}"  # noqa: S608 - our own tables
+    if window.limit is not None:
+        sql += f" LIMIT {window.limit + 1}"  # one more tells whether there are more
+    rows = read(sql, given)
+    more = window.limit is not None and len(rows) > window.limit
+    rows = rows[: window.limit]
+    names = [{"started_seq": "seq"}.get(key, key) for key in answer.key]
+    after = json.dumps([rows[-1][name] for name in names]) if more and rows else None
+    return Page([answer.record(row) for row in rows], after, total)
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _cursor(after: str, key: Sequence[str]) -> dict[str, Any]:
+    try:
+        values = json.loads(after)
+        return dict(zip((f"after_{name}" for name in key), values, strict=True))
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"`{after}` is not what a page ends with", place="after", fix="pass `page.next`"
+        ) from error
