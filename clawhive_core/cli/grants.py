@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
     from clawhive_core.model.grants import Mode
+    from clawhive_core.model.records import RunRecord
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.policy.grants import GrantBook, Wish
     from clawhive_core.policy.suspension import FindTool
@@ -274,7 +275,7 @@ def _wish(options: _Right, log: EventLog | None) -> Wish:
         delegate="" if options["delegate"] == "none" else options["delegate"],
     )
     if task is not None:
-        return replace(wish, scope="task", scope_id=_task(str(task), log)["task_id"])
+        return replace(wish, scope="task", scope_id=_task(str(task), log).task_id)
     return wish if always else replace(wish, scope="session", scope_id=_named(str(session)))
 
 
@@ -284,34 +285,35 @@ def _named(session: str) -> str:
     return session
 
 
-def _task(text: str, log: EventLog | None) -> dict[str, Any]:
-    """Return the row of the run that a task's or a run's id names.
+def _task(text: str, log: EventLog | None) -> RunRecord:
+    """Return the run that a task's or a run's id names.
 
     Raises:
         UnknownId: No run is called so, and no task.
         UsageError: The task has ended, and its rights with it.
     """
     from clawhive_core.errors import UnknownId
+    from clawhive_core.model.runs import ENDED
+    from clawhive_core.protocols.ledger import RunsWhere, Window
     from clawhive_core.runs.record.view import find_run
 
     if log is None:
         raise UnknownId("no run is recorded here", place=text, fix="clawhive runs list")
-    find = "SELECT run_id, task_id, status, artifacts FROM runs WHERE {} = ?"
-    rows = log.read(find.format("task_id") + " ORDER BY started_seq DESC", (text,))
-    row = dict((rows or log.read(find.format("run_id"), (find_run(log, text),)))[0])
-    if row["status"] in {"succeeded", "failed", "cancelled"}:
+    found = log.find(RunsWhere(task_id=text), Window(1))
+    (run,) = found.items or log.find(RunsWhere(run_id=find_run(log, text)))
+    if run.status in ENDED:
         raise UsageError(
-            f"the task of run {short(row['run_id'])} has ended, and its rights with it",
+            f"the task of run {short(run.run_id)} has ended, and its rights with it",
             place="--task",
             fix="give the right with `clawhive run --grant`, or for a session",
         )
-    return row
+    return run
 
 
 def _variables(config: Config, wish: Wish, log: EventLog | None) -> dict[str, str]:
     found = {"workspace": str(config.root), "home": os.environ.get("HOME") or str(Path.home())}
     if wish.scope == "task":
-        found["run"] = _task(wish.scope_id, log)["artifacts"]
+        found["run"] = _task(wish.scope_id, log).artifacts
     return found
 
 

@@ -383,10 +383,9 @@ def _options(hive: Hive, start: Mapping[str, Any], run_id: str) -> Sequence[str]
         words += ["--max-tool-rounds", str(start["max_tool_rounds"])]
     if start["artifacts"] != run_folder(hive.config, None, run_id):
         words += ["--out", start["artifacts"]]
-    sql = "SELECT conversation_id, task_id FROM runs WHERE run_id = ?"
-    conversation, task_id = hive.log.read(sql, (run_id,))[0]
+    (run,) = hive.records.runs(run_id=run_id)
     if start.get("continues") is not None:
-        words += ["--session", conversation]
-    for row in hive.log.read(_GIVEN, (task_id,)):
+        words += ["--session", run.conversation_id]
+    for row in hive.log.read(_GIVEN, (run.task_id,)):
         words += ["--grant", row[0]]
     return words

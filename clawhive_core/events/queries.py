@@ -87,11 +87,12 @@ def approval(row: sqlite3.Row) -> Approval:
 _ANSWERS: Mapping[type, _Answer] = {
     RunsWhere: _Answer(
         "run_id, trace_id, task_id, parent_run_id, conversation_id, principal, task_type, title,"
-        " status, started_at, ended_at, error, artifacts, started_seq AS seq",
+        " status, started_at, ended_at, error, artifacts, started_seq AS seq, fence,"
+        " worker",
         "runs",
         ("started_seq",),
         {
-            **_equal("status", "run_id", "parent_run_id", "conversation_id"),
+            **_equal("status", "run_id", "task_id", "parent_run_id", "conversation_id"),
             **_equal("principal", "task_type"),
             "since": "started_at >= :since",
             "until": "started_at < :until",

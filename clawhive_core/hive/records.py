@@ -59,6 +59,7 @@ class Records:
         *,
         status: str | None = None,
         run_id: str | None = None,
+        task_id: str | None = None,
         parent_run_id: str | None = None,
         conversation_id: str | None = None,
         principal: str | None = None,
@@ -70,7 +71,15 @@ class Records:
     ) -> Page[RunRecord]:
         """Return runs, newest first; `since` and `until` are moments of their start."""
         query = RunsWhere(
-            status, run_id, parent_run_id, conversation_id, principal, task_type, since, until
+            status,
+            run_id,
+            task_id,
+            parent_run_id,
+            conversation_id,
+            principal,
+            task_type,
+            since,
+            until,
         )
         return self.log.find(query, Window(limit, after, counted=True))
 

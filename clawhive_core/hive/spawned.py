@@ -15,6 +15,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
+from clawhive_core.protocols.ledger import RunsWhere
 from clawhive_core.runs.offering.agents import agent_of
 from clawhive_core.runs.record.lineage import child_of_step
 from clawhive_core.runs.record.ownership import cancel, recover
@@ -204,7 +205,7 @@ class Spawner:
         return agent
 
     def _has(self, run_id: str) -> bool:
-        return bool(self.running.live.log.read("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
+        return len(self.running.live.log.find(RunsWhere(run_id=run_id))) > 0
 
     def _child(self, session: Session, step: str) -> str | None:
         return child_of_step(self.running.live.log, session.run_id, step)

@@ -286,7 +286,7 @@ class SyncHive(_Blocking["Hive"]):
     @property
     def records(self) -> Records:
         """What the log holds, page by page."""
-        return self._hive.records
+        return self._inner.records
 
     @property
     def approvals(self) -> ApprovalBook:

@@ -67,6 +67,10 @@ class RunRecord(_Record):
     """The folder of its files."""
     seq: int
     """The event that began it."""
+    fence: int
+    """How often it was taken or interrupted."""
+    worker: str | None
+    """Who executes it, where somebody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +154,3 @@ class WorkerRecord:
     process_start: str
     seconds_left: float
     """On the store's clock; none are left of a lease that lapsed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveRun:
-    """A run that is being executed, as the log says, and who does it."""
-
-    run_id: str
-    trace_id: str
-    task_id: str
-    conversation_id: str
-    principal: str
-    fence: int
-    worker: str | None

@@ -187,6 +187,7 @@ class RunsWhere:
 
     status: str | None = None
     run_id: str | None = None
+    task_id: str | None = None
     parent_run_id: str | None = None
     """The run that started them."""
     conversation_id: str | None = None

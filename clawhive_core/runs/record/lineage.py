@@ -10,6 +10,7 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.principal import Principal
+from clawhive_core.protocols.ledger import RunsWhere, Window
 
 _ABOVE = """
     WITH RECURSIVE line(run_id, parent_run_id, principal, far) AS (
@@ -28,9 +29,7 @@ _BELOW = """
     )
     SELECT run_id FROM line
 """
-_CHILDREN = (
-    "SELECT run_id, principal, title, status FROM runs WHERE parent_run_id = ? ORDER BY started_seq"
-)
+OLDEST_FIRST = Window(reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,8 @@ def line_of(log: EventLog, run_id: str) -> list[tuple[str, Principal]]:
 
 def children_of(log: EventLog, run_id: str) -> list[Child]:
     """Return the runs that a run started, oldest first."""
-    return [Child(*map(str, row)) for row in log.read(_CHILDREN, (run_id,))]
+    children = log.find(RunsWhere(parent_run_id=run_id), OLDEST_FIRST)
+    return [Child(each.run_id, each.principal, each.title, each.status) for each in children]
 
 
 def tree_below(log: EventLog, run_id: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from clawhive_core.errors import RunBusy, RunError
 from clawhive_core.events.leases import is_alive
 from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
-from clawhive_core.model.records import ActiveRun
+from clawhive_core.model.records import RunRecord
 from clawhive_core.model.runs import ENDED
 from clawhive_core.protocols.ledger import (
     EXECUTED,
@@ -17,6 +17,7 @@ from clawhive_core.protocols.ledger import (
     Expectation,
     RunFree,
     RunIs,
+    RunsWhere,
     SessionAt,
     Unmet,
 )
@@ -27,11 +28,6 @@ STOPPED = frozenset({"waiting_approval", "interrupted"})
 
 _TRIES = 3
 """How often a cancellation begins anew where the run goes from hand to hand meanwhile."""
-
-_ACTIVE = (
-    "SELECT run_id, trace_id, task_id, conversation_id, principal, fence, worker FROM runs"
-    " WHERE status IN ('pending', 'running')"
-)
 
 
 def admits(run_id: str, trace_id: str, most: int) -> tuple[Expectation, ...]:
@@ -100,7 +96,13 @@ def ended(run_id: str, status: str) -> RunError:
 
 def fence_of(log: EventLog, run_id: str) -> int:
     """Return the fence of a recorded run."""
-    return int(log.read("SELECT fence FROM runs WHERE run_id = ?", (run_id,))[0][0])
+    return run_of(log, run_id).fence
+
+
+def run_of(log: EventLog, run_id: str) -> RunRecord:
+    """Return a recorded run."""
+    (run,) = log.find(RunsWhere(run_id=run_id))
+    return run
 
 
 def cancel(log: EventLog, run_id: str) -> bool:
@@ -112,15 +114,14 @@ def cancel(log: EventLog, run_id: str) -> bool:
     """
     for _ in range(_TRIES):
         recover(log)
-        (row,) = log.read("SELECT status, fence FROM runs WHERE run_id = ?", (run_id,))
-        status, fence = str(row[0]), int(row[1])
-        if status in ENDED:
-            raise ended(run_id, status)
+        run = run_of(log, run_id)
+        if run.status in ENDED:
+            raise ended(run_id, run.status)
         with suppress(Unmet):
-            if status in EXECUTED:
-                log.request_cancel(run_id, fence)
+            if run.status in EXECUTED:
+                log.request_cancel(run_id, run.fence)
                 return True
-            _end_cancelled(log, run_id, fence)
+            _end_cancelled(log, run)
             cancel_below(log, run_id)
             return False
     raise RunBusy(f"run {run_id} was taken up meanwhile", place=run_id, fix="cancel it again")
@@ -130,8 +131,7 @@ def cancel_below(log: EventLog, run_id: str) -> None:
     """Cancel the runs that a run started and that have not ended, once it has ended itself."""
     if not (children := children_of(log, run_id)):
         return
-    rows = log.read("SELECT status FROM runs WHERE run_id = ?", (run_id,))
-    if not rows or rows[0][0] not in ENDED:
+    if not any(run.status in ENDED for run in log.find(RunsWhere(run_id=run_id))):
         return
     for child in children:
         if child.status not in ENDED:
@@ -139,44 +139,43 @@ def cancel_below(log: EventLog, run_id: str) -> None:
                 cancel(log, child.run_id)
 
 
-def _end_cancelled(log: EventLog, run_id: str, fence: int) -> None:
+def _end_cancelled(log: EventLog, run: RunRecord) -> None:
     """End a run that nobody executes."""
-    row = log.read("SELECT * FROM runs WHERE run_id = ?", (run_id,))[0]
     body: dict[str, Any] = {
         "output": None,
         "output_preview": "",
         "error": {"code": "cancelled", "message": "the run was cancelled"},
-        "usage": used_so_far(log, run_id).to_dict(),
+        "usage": used_so_far(log, run.run_id).to_dict(),
         "artifacts": [],
     }
-    ids = {key: row[key] for key in ("trace_id", "task_id", "conversation_id", "principal")}
-    event = Event("run.end", body, run_id=run_id, status="cancelled", **ids)
-    log.append_now(event, expects=(RunIs(run_id, STOPPED, fence),))
+    event = _event(run, "run.end", body, "cancelled")
+    log.append_now(event, expects=(RunIs(run.run_id, STOPPED, run.fence),))
+
+
+def _event(run: RunRecord, kind: str, body: dict[str, Any], status: str) -> Event:
+    return Event(
+        kind,
+        body,
+        run.trace_id,
+        run.run_id,
+        run.task_id,
+        conversation_id=run.conversation_id,
+        principal=run.principal,
+        status=status,
+    )
 
 
 def recover(log: EventLog) -> list[str]:
     """Mark every active run without a living executor as interrupted; return their ids."""
-    if not (rows := log.read(_ACTIVE)):
+    if not (runs := [run for status in sorted(EXECUTED) for run in log.find(RunsWhere(status))]):
         return []
     living = {each.worker for each in log.workers() if is_alive(each)} | {log.worker}
     found: list[str] = []
-    for run in (ActiveRun(*row) for row in rows):
+    for run in runs:
         if run.worker in living:
             continue
-        body = {
-            "reason": "the process that ran it ended without finishing it",
-            "fence": run.fence + 1,
-        }
-        event = Event(
-            "run.status",
-            body,
-            run_id=run.run_id,
-            trace_id=run.trace_id,
-            task_id=run.task_id,
-            conversation_id=run.conversation_id,
-            principal=run.principal,
-            status="interrupted",
-        )
+        reason = "the process that ran it ended without finishing it"
+        event = _event(run, "run.status", {"reason": reason, "fence": run.fence + 1}, "interrupted")
         try:
             log.append_now(event, expects=(RunIs(run.run_id, EXECUTED, run.fence),))
         except Unmet:

@@ -29,7 +29,7 @@ from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.runs.loop.usable import no_answer
 from clawhive_core.runs.offering.agents import AGENTS, Agent
 from clawhive_core.runs.record.lineage import below, child_of_step, end_of, start_of
-from clawhive_core.runs.record.ownership import recover
+from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.sub_agents.child import Nursery
@@ -119,8 +119,7 @@ class SubAgents:
             recover(self.log)
 
     def _status(self, run_id: str) -> str:
-        rows = self.log.read("SELECT status FROM runs WHERE run_id = ?", (run_id,))
-        return str(rows[0][0])
+        return run_of(self.log, run_id).status
 
     def _waits(self, run_id: str) -> NeedHumanApproval:
         runs = {run_id, *below(self.log, run_id)}
