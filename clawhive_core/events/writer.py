@@ -79,6 +79,8 @@ class Writer:
         self._synced = False
         self._version = connection.cursor()
         self._revoked = 0
+        self._held: tuple[int, int] | None = None
+        """The epoch while a transaction is open, in which nobody else can commit."""
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
         # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
@@ -217,14 +219,17 @@ class Writer:
         a tenth of a query after a commit, which invalidates what a reader has cached.
         """
         if not self._turn.acquire(blocking=False):
-            return None
+            return self._held
         try:
-            (others,) = self._version.execute("PRAGMA data_version").fetchone()
+            return self._others(), self._revoked
         except sqlite3.Error:  # it is closed, or just recovered by another process
             return None
         finally:
             self._turn.release()
-        return others, self._revoked
+
+    def _others(self) -> int:
+        """Return what is another number once another connection has committed."""
+        return int(self._version.execute("PRAGMA data_version").fetchone()[0])
 
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` after each commit; the returned function ends that."""
@@ -323,6 +328,18 @@ class Writer:
         if wanted != self._synced:
             self._use_sync(wanted=wanted)
         transaction = Transaction(self._connection, self._start, patience)
+        self._held = self._others(), self._revoked
+        try:
+            self._fill(transaction, batch)
+        finally:
+            self._held = None
+        transaction.commit()
+        self._queue.settle(batch)
+        self._pages += _FRAMES + transaction.bytes // _PAGE
+        self._usability.note_lost(batch)
+        return transaction.rows
+
+    def _fill(self, transaction: Transaction, batch: list[Append]) -> None:
         for item in batch:
             if item.expects and not self._is_met(item, transaction):
                 continue
@@ -330,11 +347,7 @@ class Writer:
                 transaction.add(item)
             else:
                 self._apply(item, transaction)
-        transaction.commit()
-        self._queue.settle(batch)
-        self._pages += _FRAMES + transaction.bytes // _PAGE
-        self._usability.note_lost(batch)
-        return transaction.rows
+        transaction.write()
 
     def _checkpoint(self) -> None:
         """Move the write-ahead log's pages into the file, as far as no reader needs them there."""

@@ -191,7 +191,12 @@ class Running(Caching):
 
     @cached_property
     def _watch(self) -> Watch:
-        return Watch(self.live.log, look=partial(self._signed, self._signer.sign_if_due))
+        return Watch(self.live.log, self._looks)
+
+    def _looks(self) -> bool:
+        """Sign the log where that is due; return whether a right may have been revoked."""
+        self._signed(self._signer.sign_if_due)
+        return self.requests().revocations.has_news()
 
     @cached_property
     def _signer(self) -> Signer:

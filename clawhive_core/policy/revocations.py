@@ -39,6 +39,7 @@ class Revocations:
         self._seen: WeakKeyDictionary[Rules, _Mark] = WeakKeyDictionary()
         self._epoch: tuple[int, int] | None = None
         self._last: int | None = None
+        self._told: _Mark | None = None
 
     def __call__(self, rules: Rules) -> None:
         """Revoke in these rules what was revoked since they were looked at.
@@ -53,6 +54,16 @@ class Revocations:
         if gone := self._gone(rules, revoked=mark[0] is not None):
             rules.revoke(gone)
         self._seen[rules] = mark  # what was read is at least as new
+
+    def has_news(self) -> bool:
+        """Whether a right may have been revoked since this was last asked.
+
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        mark = (self._last_revoked(), version_of(self._file))
+        has_news, self._told = mark != self._told, mark
+        return has_news
 
     def _last_revoked(self) -> int | None:
         """Return the number of the last revocation in the log."""

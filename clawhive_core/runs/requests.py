@@ -340,7 +340,7 @@ class RequestMaker(Caching):
         return Conversations(self.log)
 
     @cached_property
-    def _revocations(self) -> Revocations:
+    def revocations(self) -> Revocations:
         """What was revoked elsewhere, for all runs of this process."""
         return Revocations(self.log, self.config.user_dir)
 
@@ -352,7 +352,7 @@ class RequestMaker(Caching):
             "streams": options.stream,
             "approve": options.approve,
             **callbacks_of(options),
-            "revocations": self._revocations,
+            "revocations": self.revocations,
         }
 
     def recorded(self, record: Record) -> RunRequest:

@@ -372,7 +372,7 @@ async def test_what_was_undone_is_neither_heard_of_nor_missed_by_what_shares_its
 
 def test_the_epoch_differs_once_a_right_may_have_been_revoked(open_log, path):
     def count(connection, _):
-        connection.execute("INSERT INTO counters VALUES ('x', 1)")
+        connection.execute("INSERT OR IGNORE INTO counters VALUES ('x', 1)")
 
     def epoch():
         while (found := log.epoch()) is None:  # while the writer is at work
@@ -393,8 +393,11 @@ def test_the_epoch_differs_once_a_right_may_have_been_revoked(open_log, path):
         epochs.append(epoch())
     assert len(set(epochs)) == len(epochs)
     during = []
-    log.append_now(effect=lambda _: during.append(log.epoch()))
-    assert during == [None]
+    log.append_now(
+        Event("grant.revoked", {"grant_id": "h"}), effect=lambda _: during.append(log.epoch())
+    )
+    assert during == [epochs[-1]]
+    assert epoch() not in epochs
     log.close()
     assert log.epoch() is None
 

@@ -1,13 +1,21 @@
 """What a run costs does not depend on how many others live: counted in statements and rows."""
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+
+from clawhive_core.audit.verify import verify
 from clawhive_core.runs.record import watch
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo
 
+TABLES = ("grants", "grant_sets")
 STEPS = 20
 """How many of SQLite's instructions count as one; an index of a hundred more rows costs some."""
 
@@ -86,3 +94,81 @@ def test_the_counting_connection_counts():
             connection.execute("SELECT count(*) FROM t WHERE a > 1").fetchall()
     assert cost.statements == 1
     assert cost.steps > 10
+
+
+WORKER = """
+import asyncio, sys
+from clawhive_core.hive.hive import Hive
+from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.plugins.contribution import Contribution
+from clawhive_core.testing.scripted import ScriptedModel, answer, calling
+from tests.harness import Provider, echo
+
+
+class Model(ScriptedModel):
+    async def chat(self, request):
+        await asyncio.sleep(0.005)
+        script = [*(calling("demo.say", {"n": n}) for n in range(3)), "Done."]
+        return answer(script, 1 + (len(request.messages) - 1) // 2, request)
+
+
+class Plugins(PluginManager):
+    def __init__(self):
+        super().__init__([])
+        self.provider = Provider().offer("demo.say", echo)
+
+    def providers(self):
+        return [self.provider]
+
+    def contributions(self, hook):
+        model = Contribution("x", "x", Model([]))
+        return [model] if hook == "clawhive_llm_adapters" else []
+
+
+async def main(root, home, runs):
+    plugins, env = Plugins(), {"HOME": home}
+    async with Hive.open(root, env=env, plugins=lambda config, env: plugins) as hive:
+        sys.stdin.readline()
+        made = await asyncio.gather(
+            *(hive.run("Say.", model="scripted:x") for _ in range(runs))
+        )
+        assert {run["status"] for run in made} == {"succeeded"}, made
+    print(len(plugins.provider.calls))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+"""
+
+
+@pytest.mark.slow
+def test_four_processes_with_many_runs_each_lose_and_double_nothing(tmp_path):
+    root, home = tmp_path / "project", tmp_path / "home"
+    root.mkdir()
+    home.mkdir()
+    (root / "clawhive.toml").touch()
+    env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    working = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(root), str(home), "25"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        for _ in range(4)
+    ]
+    for each in working:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    called = [int(each.communicate()[0]) for each in working]
+    assert called == [75] * 4
+    report = verify(root / ".clawhive" / "hive.db", home / ".config" / "clawhive")
+    assert (report.ok, report.window_rows) == (True, 0)
+    with contextlib.closing(sqlite3.connect(root / ".clawhive" / "hive.db")) as log:
+        kinds = dict(log.execute("SELECT kind, count(*) FROM events GROUP BY kind").fetchall())
+        once = "SELECT count(DISTINCT run_id || invocation_id) FROM events WHERE kind = ?"
+        ends = log.execute(once, ("invocation.end",)).fetchone()[0]
+        left = [log.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in TABLES]
+    assert kinds["run.start"] == kinds["run.end"] == 100
+    assert kinds["invocation.start"] == kinds["invocation.end"] == ends == 300
+    assert left == [0, 0]

@@ -36,7 +36,7 @@ class Watched:
     run_id: str
     fence: int
     look: Callable[[], None]
-    """Called at each look at the log."""
+    """Called at a look at the log where there is something new."""
     task: Task[Any] | None
     asked: bool = False
     lost: bool = False
@@ -74,12 +74,14 @@ class Watch:
 
     Args:
         log: The project's log.
-        look: Called once at each look, whatever runs there are.
+        look: Called once at each look; whether each run is to look too.
     """
 
-    def __init__(self, log: EventLog, look: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, log: EventLog, look: Callable[[], bool] = lambda: True) -> None:
         self._log = log
         self._also = look
+        self._is_due = True
+        """Whether a run has to look again: it is new, or could not read."""
         self._runs: dict[str, Watched] = {}
         self._first: TimerHandle | None = None
         self._task: Task[None] | None = None
@@ -90,7 +92,7 @@ class Watch:
     ) -> AsyncGenerator[Callable[[], None]]:
         """Watch a run while the body executes it; cancel the body when somebody wants that.
 
-        Whoever is in this process asks by what it gives. `look` is called at each look at the log;
+        Whoever is in this process asks by what it gives. `look` is called where the log has news;
         what it cannot read is for the next decision to tell.
 
         Raises:
@@ -114,7 +116,7 @@ class Watch:
     def _begin(self, run: Watched) -> None:
         import asyncio
 
-        self._runs[run.run_id] = run
+        self._runs[run.run_id], self._is_due = run, True
         if self._task is None and self._first is None:
             # Runs that end before the first look is due need nobody who looks.
             loop = asyncio.get_running_loop()
@@ -141,9 +143,13 @@ class Watch:
             await anyio.sleep(POLL_SECONDS)
 
     def _look(self) -> None:
-        self._also()
         for run_id, fence, is_unwanted in self._log.read(_WATCHED, (json.dumps(list(self._runs)),)):
             self._runs[run_id].take(fence, bool(is_unwanted))
+        if not (self._also() or self._is_due):
+            return
+        self._is_due = False
         for run in tuple(self._runs.values()):
-            with suppress(ClawHiveError):
+            try:
                 run.look()
+            except ClawHiveError:
+                self._is_due = True
