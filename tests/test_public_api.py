@@ -46,3 +46,9 @@ def test_the_version_is_the_distributions():
     from importlib.metadata import version
 
     assert clawhive_core.__version__ == version("clawhive")
+
+
+def test_a_name_that_is_called_like_its_module_is_not_the_module_whatever_is_used_first():
+    code = "import clawhive_core.testing as t; t.wire_misfits; print(callable(t.wire_kinds))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"]

@@ -32,8 +32,10 @@ def lazy_names(package: str) -> Callable[[str], Any]:
         home = None if name.startswith("__") else homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        module = import_module(home)
+        for each, where in homes().items():
+            if where == home:  # also one that is called like its module, which shadows it by now
+                setattr(sys.modules[package], each, getattr(module, each))
+        return getattr(module, name)
 
     return load
