@@ -91,10 +91,12 @@ class RecordedCall:
         """Return what the call enabled; older logs say it of the skill that was opened only."""
         if (found := body.get("enables")) is not None:
             return Enablement(tuple(found["names"]), found["expires_at_turn"], found["skill"])
-        page: Any = output["structured"]
+        structured = output["structured"]
         is_skill = self.asked.event.tool == "skill_open" and not output["is_error"]
-        is_text = is_skill and isinstance(page, dict) and page.get("path") is None
-        return Enablement((), skill=str(page["name"])) if is_text else None
+        if not is_skill or not isinstance(structured, dict):
+            return None
+        page = cast("dict[str, Any]", structured)
+        return Enablement((), skill=str(page["name"])) if page.get("path") is None else None
 
     def _edited(self, log: EventLog) -> str:
         """Return what a person changed of the call before it was made."""
