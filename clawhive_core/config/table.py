@@ -265,6 +265,33 @@ _RUNS = (
         tighter="lower",
         bounds=_MILLISECONDS,
     ),
+    Setting(
+        "limits.response_bytes",
+        "integer",
+        32 * 1024 * 1024,
+        "Bytes that one answer of a model may hold.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 2**40),
+    ),
+    Setting(
+        "limits.response_events",
+        "integer",
+        1_000_000,
+        "Events that one streamed answer of a model may have.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 2**40),
+    ),
+    Setting(
+        "limits.response_sec",
+        "number",
+        1_800,
+        "Seconds that one answer of a model may take in all, with every attempt and wait.",
+        project="tighten",
+        tighter="lower",
+        bounds=(0, 86_400),
+    ),
 )
 
 

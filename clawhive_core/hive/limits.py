@@ -6,6 +6,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.protocols.sandbox import SandboxLimits
 from clawhive_core.runs.model_calls.models import MODEL_SECONDS, Patience
+from clawhive_core.runs.model_calls.response_limits import ResponseLimits
 
 
 def executor_limits(config: Config) -> ExecutorLimits:
@@ -21,6 +22,12 @@ def sandbox_limits(config: Config) -> SandboxLimits:
 
 
 def patience(config: Config, provider: str) -> Patience:
-    """Return how long a model provider is waited for, and how often it is asked again."""
+    """Return how long a model provider is waited for, how often, and for how much."""
     seconds = config.get(f"models.{provider}.timeout_sec")
-    return Patience(seconds or MODEL_SECONDS, config.get(f"models.{provider}.max_retries"))
+    limits = ResponseLimits(
+        config.get("limits.response_bytes"),
+        config.get("limits.response_events"),
+        config.get("limits.response_sec"),
+    )
+    retries = config.get(f"models.{provider}.max_retries")
+    return Patience(seconds or MODEL_SECONDS, retries, limits)

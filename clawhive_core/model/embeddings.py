@@ -94,8 +94,7 @@ def unpacked(data: bytes, dimension: int) -> tuple[tuple[float, ...], ...]:
 
 def _unit(vector: Sequence[float], dimension: int, called: str) -> tuple[float, ...]:
     try:
-        length = math.hypot(*vector)
-        if len(vector) == dimension and 0 < length < math.inf:
+        if len(vector) == dimension and 0 < (length := math.hypot(*vector)) < math.inf:
             return tuple(array("f", [number / length for number in vector]))
     except (TypeError, OverflowError):
         pass

@@ -98,7 +98,7 @@ def model_failure(
     Args:
         code: One of `rate_limited quota_exhausted overloaded provider_error connection_failed
             timeout authentication_failed model_not_found invalid_request request_too_large
-            invalid_response missing_key`; see `status_code`.
+            response_too_large invalid_response missing_key`; see `status_code`.
         message: What the provider said.
         status: The HTTP status, where there was one.
         retry_after: Seconds that the provider asks to wait.

@@ -120,7 +120,7 @@ def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
         ModelError: The model failed.
         ClawHiveError: The log lost what it answered.
     """
-    body = _body_of(end)
+    body = _body_of(log, end)
     blocks = full(log, body["response"])
     return LlmResponse(
         tuple(block_from_json(block) for block in blocks),
@@ -137,21 +137,22 @@ def embeddings_of(log: EventLog, end: StoredEvent) -> Embeddings:
         ModelError: The embedder failed.
         ClawHiveError: The log lost what it answered.
     """
-    body = _body_of(end)
+    body = _body_of(log, end)
     vectors = unpacked(full(log, body["vectors"]), body["dimension"])
     return Embeddings(body["answered_by"], vectors, Usage(**body["usage"]))
 
 
-def _body_of(end: StoredEvent) -> Mapping[str, Any]:
+def _body_of(log: EventLog, end: StoredEvent) -> Mapping[str, Any]:
     """Return what a model or an embedder answered.
 
     Raises:
-        ModelError: It failed.
+        ModelError: It failed; `data["partial"]` is the text that came before.
     """
     body = end.event.body
     if body["error"] is not None:
         error = body["error"]
-        raise ModelError(error["message"], code=error["code"], fix=error.get("fix"))
+        data = {"partial": full(log, body["partial"])} if "partial" in body else None
+        raise ModelError(error["message"], code=error["code"], fix=error.get("fix"), data=data)
     return body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -11,11 +12,13 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
+from dataclasses import field
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Bounded, Overdue
@@ -32,12 +35,14 @@ from clawhive_core.model.failures import model_failure
 from clawhive_core.model.json_values import is_portable
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
 from clawhive_core.runs.model_calls.history import History
 from clawhive_core.runs.model_calls.readable import readable
+from clawhive_core.runs.model_calls.response_limits import LIMITS, Heard, ResponseLimits
 from clawhive_core.runs.model_calls.retry import delay, late
 from clawhive_core.runs.record.journal import Journal
 
@@ -45,6 +50,8 @@ T = TypeVar("T")
 
 MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
+_TURN = 1_000
+"""After how many events of a stream everything else has its turn."""
 _OFFERS = 64
 """How many lists of tools are remembered; each run has one."""
 
@@ -57,6 +64,8 @@ class Patience:
     """For one attempt."""
     retries: int = 2
     """How often a call that failed is made again, where that may help."""
+    limits: ResponseLimits = field(default_factory=ResponseLimits)
+    """What the answer may be, and how long all attempts may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ class Models:
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an adapter is a plugin: its bugs are its failures
-            error = ModelError(f"`{request.model}`: {type(failure).__name__}: {failure}")
+            error = _broken(request.model, failure)
         else:
             if isinstance(response, LlmResponse):
                 response = readable(response)
@@ -232,7 +241,7 @@ class Models:
         except ClawHiveError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - an embedder is a plugin: its bugs are its failures
-            error = ModelError(f"`{called}`: {type(failure).__name__}: {failure}")
+            error = _broken(called, failure)
         else:
             self._embedding_ended(called, scope, found)
             return found
@@ -271,13 +280,28 @@ class Models:
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
-        """Ask the adapter."""
+        """Ask the adapter; an error holds the text that came before it (`data["partial"]`)."""
         streams = scope.run.streams and scope.parent_invocation_id is None
+        limits, called = self.patience(adapter.name).limits, f"{adapter.name}:{request.model}"
+        heard: Heard | None = None
 
-        def ask() -> Awaitable[LlmResponse]:
-            return _streamed(adapter, request, scope) if streams else adapter.chat(request)
+        def ask(seconds: float) -> Awaitable[LlmResponse]:
+            nonlocal heard
+            if not streams:
+                return adapter.chat(request)
+            heard = Heard(limits, called, seconds)
+            return _streamed(adapter, request, scope, heard)
 
-        return await self._asked(adapter, request.model, scope, right, ask)
+        try:
+            response = await self._asked(adapter, request.model, scope, right, ask)
+            limits.check(response, called)
+        except Exception as failure:
+            if heard is None or not (text := heard.text):
+                raise
+            error = failure if isinstance(failure, ClawHiveError) else _broken(called, failure)
+            error.data = {**error.data, "partial": text}
+            raise error from None
+        return response
 
     async def _embedded(
         self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
@@ -285,10 +309,12 @@ class Models:
         """Ask the embedder."""
         name = called.partition(":")[2]
 
-        def ask() -> Awaitable[Embeddings]:
+        def ask(seconds: float) -> Awaitable[Embeddings]:
+            del seconds
             return embedder.embed(texts, name)
 
         answer = await self._asked(embedder, name, scope, right, ask)
+        self.patience(embedder.name).limits.check(answer, called)
         return unit_vectors(answer, texts, called)
 
     async def _asked(
@@ -297,27 +323,33 @@ class Models:
         model: str,
         scope: CallScope,
         right: str,
-        ask: Callable[[], Awaitable[T]],
+        ask: Callable[[float], Awaitable[T]],
     ) -> T:
         """Ask a provider, and again where that may help, within the run's budget and rights."""
         patience, attempt = self.patience(provider.name), 0
+        ends = time.monotonic() + patience.limits.seconds
         while True:
-            left = self.budget(scope.run.run_id).check()
+            left, in_all = self.budget(scope.run.run_id).check(), ends - time.monotonic()
             attempt += 1
-            seconds = patience.seconds if left is None else min(patience.seconds, left)
+            most = min(patience.seconds, in_all)
+            seconds = most if left is None else min(most, left)
             try:
                 return await _attempt(provider, scope, right, seconds, ask)
             except Overdue:
                 name = f"`{provider.name}:{model}`"
-                if seconds < patience.seconds:
+                if seconds < most:
                     raise spent("seconds", f"{name} had not answered by then") from None
                 # Not made again: whoever waited this long should not wait as long once more.
-                raise late(provider.name, f"{name} did not answer within {seconds:g} s") from None
+                if in_all < patience.seconds:
+                    what = f"{name} did not answer within {patience.limits.seconds:g} s in all"
+                    raise late(LIMITS["seconds"], what) from None
+                what = f"{name} did not answer within {seconds:g} s"
+                raise late(f"models.{provider.name}.timeout_sec", what) from None
             except ModelError as error:
                 import random
 
                 wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
-                if wait is None or (left is not None and wait > left):
+                if wait is None or (left is not None and wait > left) or wait > in_all:
                     raise
                 self._retried(model, scope, error, wait)
             await anyio.sleep(wait)
@@ -404,14 +436,19 @@ class Models:
         self.budget(scope.run.run_id).charge(response.usage)
 
     def _failed(self, request: LlmRequest, scope: CallScope, error: ClawHiveError) -> None:
-        body = {
+        facts = dict(error.data)
+        partial = facts.pop("partial", "")
+        error.data = facts
+        body: dict[str, Any] = {
             "model": request.model,
             "response": None,
-            "preview": "",
+            "preview": preview(partial),
             "stop_reason": None,
             "usage": None,
             "error": {"code": error.code, "message": error.message, "fix": error.fix},
         }
+        if partial:
+            body["partial"] = Blob(well_formed(partial))
         self._post(scope, "model.end", body, "failed")
 
     def _embedding_ended(self, called: str, scope: CallScope, found: Embeddings) -> None:
@@ -481,6 +518,11 @@ def _asked(request: LlmRequest) -> dict[str, Any]:
     return {"asked": Blob(further)} if further else {}
 
 
+def _broken(called: str, failure: Exception) -> ModelError:
+    """Return the error of an adapter that raised what it should not."""
+    return ModelError(f"`{called}`: {type(failure).__name__}: {failure}")
+
+
 def _embedding_started(
     called: str, asked: str | None, texts: Sequence[str], scope: CallScope
 ) -> Event:
@@ -507,10 +549,10 @@ async def _attempt(
     scope: CallScope,
     right: str,
     seconds: float,
-    ask: Callable[[], Awaitable[T]],
+    ask: Callable[[float], Awaitable[T]],
 ) -> T:
     """Ask once, until the time is up or the right to ask is revoked."""
-    bounded = Bounded(ask(), _GRACE_SECONDS)
+    bounded = Bounded(ask(seconds), _GRACE_SECONDS)
     unwatched = ends_with_rights(scope.run.rules, (right,), bounded.cut)
     try:
         return await bounded.wait(seconds)
@@ -523,10 +565,16 @@ async def _attempt(
         unwatched()
 
 
-async def _streamed(adapter: LlmAdapter, request: LlmRequest, scope: CallScope) -> LlmResponse:
+async def _streamed(
+    adapter: LlmAdapter, request: LlmRequest, scope: CallScope, heard: Heard
+) -> LlmResponse:
     """Return a streamed answer; its text reaches listeners as it comes."""
     async with aclosing(_generator(adapter.stream(request))) as events:
         async for event in events:
+            heard.take(event)
+            if heard.events % _TURN == 0:
+                # A stream that never waits would keep everything else from going on.
+                await anyio.lowlevel.checkpoint()
             match event.kind:
                 case "text" | "thinking" as kind:
                     signal = Signal(kind, scope.step_id, request.model, text=event.text)

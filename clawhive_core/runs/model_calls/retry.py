@@ -31,7 +31,7 @@ def delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> fl
     return chance * min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (attempt - 1))
 
 
-def late(provider: str, message: str) -> ModelError:
-    """Return the error of a provider that was waited for as long as one may be."""
-    fix = f"raise `models.{provider}.timeout_sec`, or choose another model"
+def late(limit: str, message: str) -> ModelError:
+    """Return the error of a provider that was waited for as long as a setting lets it."""
+    fix = f"raise `{limit}`, or choose another model"
     return ModelError(message, code="timeout", fix=fix)

@@ -138,7 +138,8 @@ class _Items:
                 item.parts += [("Messages", self._value(body["new"]))]
             case "model.end":
                 facts = {"stop_reason": body["stop_reason"], "usage": body["usage"]}
-                answer = [("Answer", self._value(body["response"])), ("Facts", facts)]
+                said = body["response"] or body.get("partial")
+                answer = [("Answer", self._value(said)), ("Facts", facts)]
                 self._end(stored, "model", event.step_id, [*answer, ("Error", body["error"])])
             case "embedding.start":
                 item = self._begin(stored, "model", str(body["model"]), event.step_id)
