@@ -1,7 +1,10 @@
 """A process that stands still for longer than its lease, and wakes."""
 
 import signal
+import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -90,10 +93,31 @@ def freeze(log, process, run_id):
     """Stop a process amid its work for longer than its lease."""
     while not any(each.event.kind == "invocation.end" for each in log.events(run_id=run_id)):
         time.sleep(0.002)
-    process.send_signal(signal.SIGSTOP)
+    stop(process)
+    while is_locked(log.path):  # it stands in a transaction, which nobody can take from it
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.005)
+        stop(process)
     (worker,) = {row[0] for row in log.read("SELECT worker FROM runs WHERE run_id = ?", (run_id,))}
     while any(each.worker == worker and each.seconds_left > 0 for each in log.workers()):
         time.sleep(0.002)
+
+
+def stop(process):
+    """Stop a process, and return once it stands still."""
+    process.send_signal(signal.SIGSTOP)
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.001)
+
+
+def is_locked(path):
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+        return False
 
 
 def take_up(log, run_id):
