@@ -39,7 +39,6 @@ def compose(text: str) -> tuple[Any, Any, bool]:
 
     Raises:
         yaml.YAMLError: It is no YAML.
-        ValueError: A number cannot be read.
         TooDeep: It is nested deeper than `MAX_DEPTH`.
     """
     loader = _loader()(text)
@@ -93,7 +92,7 @@ def _value(node: Any, loader: Any, seen: set[int]) -> Any:
 def _scalar(node: Any, loader: Any) -> Any:
     try:
         return getattr(loader, _SCALARS[node.tag])(node)
-    except (KeyError, ValueError):
+    except _MISREAD:
         raise _Odd from None
 
 
@@ -111,6 +110,30 @@ def _loader() -> Any:
 
 
 _LOADERS: list[Any] = []
+
+
+_MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML's constructors raise for a value that is not what its tag says."""
+
+
+def _construct(base: Any) -> Any:
+    """Return `construct_object` of a loader, with a place for whatever a constructor raises."""
+
+    def construct(self: Any, node: Any, deep: bool = False) -> Any:
+        """Return what a node stands for."""
+        try:
+            return base.construct_object(self, node, deep=deep)
+        except _MISREAD:
+            import yaml
+
+            problem = f"{_tag(node)} stands before another value"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
+    return construct
+
+
+def _tag(node: Any) -> str:
+    return f"`{str(node.tag).replace('tag:yaml.org,2002:', '!!')}`"
 
 
 def _made_loader() -> Any:
@@ -152,6 +175,7 @@ def _made_loader() -> Any:
 
     members = {
         "depth": 0,
+        "construct_object": _construct(base),
         "yaml_implicit_resolvers": resolvers,
         "resolve": resolve,
         "descend_resolver": descend,
@@ -316,15 +340,16 @@ class Document:
 
     def _inspect_one(self, node: Any) -> None:
         if node.tag not in _READ_TAGS:
-            tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
-            self._note(node, "CH0230", f"`{tag}` is no type of JSON", "write a text or a number")
+            self._note(
+                node, "CH0230", f"{_tag(node)} is no type of JSON", "write a text or a number"
+            )
         if node.id == "mapping":
             self._inspect_keys([key for key, _ in node.value])
 
     def _inspect_keys(self, keys: list[Any]) -> None:
         first: dict[str, Any] = {}
         for key in keys:
-            if key.tag not in {TEXT_TAG, MERGE_TAG}:
+            if key.tag not in {TEXT_TAG, MERGE_TAG} or key.id != "scalar":
                 name = key.value if isinstance(key.value, str) else "it"
                 self._note(key, "CH0231", f"`{name}` is no text, as a key of a mapping must be")
             elif key.value in first:
