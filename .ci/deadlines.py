@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,14 @@ CLOSE = 11.0
 """Seconds that a plugin gets to close."""
 DEADLINE = 1.0
 """Seconds that every provider and tool is given here."""
+BLOCKED = 2.0
+"""Seconds that the event loop may stand still until that is told, and again until the end."""
+HELD = 2 * BLOCKED + 1.5
 GRACE = 2.0
 """Seconds that what was cancelled gets to stop; where it does not, the process waits once more."""
 
 PLUGIN = '''
+import os
 import sys
 import time
 
@@ -40,6 +44,10 @@ import anyio
 from clawhive_core import LlmResponse, TextBlock, ToolCall, ToolMeta, ToolResult, hookimpl
 
 SCHEMA = {"type": "object", "properties": {}}
+
+
+def began():
+    print("hanging", file=sys.stderr, flush=True)
 
 
 async def sleeping():
@@ -74,11 +82,19 @@ async def blocking():
     time.sleep(3600)
 
 
-HANGS = {each.__name__: each for each in (sleeping, stubborn, thread, child, blocking)}
+async def spinning():
+    """Keep the event loop busy."""
+    while True:
+        pass
 
 
-def began():
-    print("hanging", file=sys.stderr, flush=True)
+if os.environ.get("HUNG_AT_IMPORT"):
+    began()
+    while True:
+        pass
+
+
+HANGS = {each.__name__: each for each in (sleeping, stubborn, thread, child, blocking, spinning)}
 
 
 class Model:
@@ -149,11 +165,15 @@ class Case:
     seconds: float
     """What it needs, counted from the signal where it gets one."""
     status: str
+    """That of the run; empty where none begins."""
     code: int
     signals: int = 0
     """How often Ctrl-C is pressed once it hangs."""
     call: str | None = None
     """How its one call ended."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    term: bool = False
+    """Whether the signals are SIGTERM."""
 
 
 def prompts() -> Iterator[Case]:
@@ -179,6 +199,19 @@ def prompts() -> Iterator[Case]:
     words = ("run", "Go.", "--model", "hung:blocking", "--json")
     name = "three Ctrl-C in a model call: blocking"
     yield Case(name, words, START + DEADLINE, "interrupted", 130, 3)
+    for hang in ("blocking", "spinning"):
+        words = ("run", "Go.", "--model", f"hung:{hang}", "--json")
+        yield Case(f"a provider that hangs: {hang}", words, START + HELD, "interrupted", 1)
+        yield Case(
+            f"SIGTERM in a model call: {hang}", words, HELD, "interrupted", 130, 1, term=True
+        )
+        words = ("run", "Go.", "--model", f"hung:hung.{hang}", "--json")
+        yield Case(f"a tool that hangs: {hang}", words, START + HELD, "interrupted", 1)
+        yield Case(f"Ctrl-C in a tool: {hang}", words, HELD, "interrupted", 130, 1)
+    words = ("run", "Go.", "--model", "hung:hung.sleeping", "--json")
+    more = {"HUNG_AT_IMPORT": "1"}
+    yield Case("an import that never ends", words, START + HELD, "", 1, env=more)
+    yield Case("SIGTERM in an import", words, HELD, "", 130, 1, env=more, term=True)
 
 
 class Project:
@@ -197,7 +230,8 @@ class Project:
         (packages / "hung" / "clawhive-plugin.toml").write_text(MANIFEST)
         own = folder / "config" / "clawhive"
         own.mkdir(parents=True)
-        (own / "config.toml").write_text(f"[models.hung]\ntimeout_sec = {DEADLINE}\n")
+        settings = f"models.hung.timeout_sec = {DEADLINE}\nlimits.blocked_sec = {BLOCKED}\n"
+        (own / "config.toml").write_text(settings)
         self.env = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
@@ -205,12 +239,14 @@ class Project:
             "PYTHONPATH": os.pathsep.join([str(packages), str(ROOT)]),
         }
 
-    def start(self, words: Sequence[str], mark: str) -> subprocess.Popen[str]:
+    def start(
+        self, words: Sequence[str], mark: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         """Start `clawhive`; whatever it starts carries the mark too."""
         return subprocess.Popen(
             [sys.executable, "-c", ENTRY, *words],
             cwd=self.root,
-            env={**self.env, MARK: mark},
+            env={**self.env, **(env or {}), MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -241,7 +277,7 @@ def left_behind(mark: str) -> list[int]:
 
 def run(project: Project, case: Case, number: int) -> list[str]:
     """Run a case, print its line, and return what was wrong."""
-    process = project.start(case.words, str(number))
+    process = project.start(case.words, str(number), case.env)
     began = time.monotonic()
     if case.signals:
         assert process.stderr is not None
@@ -249,7 +285,7 @@ def run(project: Project, case: Case, number: int) -> list[str]:
             if process.poll() is not None:
                 return ["it ended before it hung"]
         began = time.monotonic()
-        press(process, case.signals)
+        press(process, case.signals, signal.SIGTERM if case.term else signal.SIGINT)
     bound = TO_SPARE * case.seconds
     try:
         said = process.communicate(timeout=bound)
@@ -267,16 +303,18 @@ def run(project: Project, case: Case, number: int) -> list[str]:
     return problems
 
 
-def press(process: subprocess.Popen[str], times: int) -> None:
-    """Press Ctrl-C some times, with a pause between, for pending signals of a kind are one."""
-    process.send_signal(signal.SIGINT)
+def press(process: subprocess.Popen[str], times: int, number: int) -> None:
+    """Send a signal some times, with a pause between, for pending signals of a kind are one."""
+    process.send_signal(number)
     for _ in range(times - 1):
         time.sleep(DEADLINE / 2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
 
 
 def wrong(project: Project, case: Case, code: int) -> list[str]:
     """Return how a run's end differs from what the case says."""
+    if not case.status:
+        return [] if code == case.code else [f"it ended with {code}"]
     shown = project.said("runs", "show", "last", "--json")
     problems: list[str] = []
     if (shown["status"], code) != (case.status, case.code):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import click
 
 from clawhive_core.cli.output import discard, output_error, print_error, put, wants_json
-from clawhive_core.cli.settings import Settings, left_behind, shared_options, take_shared
+from clawhive_core.cli.settings import Settings, shared_options, take_shared
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.version import VERSION
 
@@ -131,7 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print_error(unwritten or _unexpected(error), as_json=as_json)
         code = 1
     status = code if isinstance(code, int) else 0
-    if left_behind and arguments is None:  # the process is ours to end only as the command itself
+    loop = sys.modules.get("clawhive_core.cli.loop")  # a command without a loop does not import it
+    # The process is ours to end only as the command itself.
+    if loop is not None and loop.left_behind and arguments is None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

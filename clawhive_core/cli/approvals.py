@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import click
 
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     confirm,
     is_terminal,
@@ -22,7 +23,7 @@ from clawhive_core.cli.output import (
     table,
     visible,
 )
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 import click
 
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import hand_over, print_json, say
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import note, print_json, say, short, table, visible
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:

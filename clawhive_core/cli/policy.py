@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from clawhive_core.cli.inputs import json_object
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     format_option,
     hand_over,
@@ -20,7 +21,7 @@ from clawhive_core.cli.output import (
     short,
     table,
 )
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
     from clawhive_core.diagnostics.finding import Finding

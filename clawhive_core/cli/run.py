@@ -11,6 +11,7 @@ import click
 
 from clawhive_core.cli.asking import approve_option, approver, connect
 from clawhive_core.cli.inputs import spelled
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     hand_over,
     is_terminal,
@@ -21,7 +22,7 @@ from clawhive_core.cli.output import (
     short,
 )
 from clawhive_core.cli.progress import LiveText, ProgressLine, progress_line
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.principal import DEFAULT_AGENT
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawhive_core.cli.asking import approve_option, approver, connect
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import hand_over, next_line, note, print_json, say, short, table
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode

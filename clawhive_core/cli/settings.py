@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,19 +14,12 @@ from clawhive_core.errors import UnknownId
 from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
-    import asyncio
-
     from clawhive_core.config import Config
     from clawhive_core.events.log import EventLog
     from clawhive_core.hive.hive import Hive
     from clawhive_core.plugins.manager import PluginManager
 
 T = TypeVar("T")
-
-_FORCED = 3
-"""The Ctrl-C that no longer waits for the end of what is being written."""
-_GRACE_SECONDS = 2.0
-"""The time that abandoned work gets to stop before the process ends without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,93 +111,6 @@ class Settings:
         from clawhive_core.plugins.manager import open_plugins
 
         return open_plugins(config, env, none=self.no_plugins == "*")
-
-
-def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; Ctrl-C and SIGTERM cancel it and are then raised."""
-    import asyncio
-    import signal
-
-    cancel: Callable[[], object] = _interrupt
-    asked = 0
-
-    async def supervised() -> T:
-        nonlocal cancel
-        task = asyncio.ensure_future(work)
-        loop = asyncio.get_running_loop()
-        cancel = partial(_cancel, loop, task)
-        return await task
-
-    def stop(*_: object) -> None:
-        # A second cancellation would break off the record of the first.
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            cancel()
-        elif asked >= _FORCED:
-            os._exit(130)
-
-    # Not the loop's own handlers: a plugin that blocks the loop would block them too.
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        return _run(supervised())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
-
-
-def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> None:
-    if not task.done():
-        loop.call_soon_threadsafe(task.cancel)
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Do what `asyncio.run` does, without waiting for ever for what a run abandoned."""
-    import asyncio
-
-    loop = asyncio.new_event_loop()
-    try:
-        asyncio.set_event_loop(loop)
-        return loop.run_until_complete(work)
-    finally:
-        _leave_behind(loop)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        asyncio.set_event_loop(None)
-        if not left_behind:
-            loop.close()
-
-
-left_behind: list[str] = []
-"""The names of tasks and threads that did not stop: the process must end without them."""
-
-
-def _leave_behind(loop: asyncio.AbstractEventLoop) -> None:
-    """Give what a run abandoned a moment to stop; what does not must not keep the command alive.
-
-    The log is closed by now, so nothing of value is lost with it.
-    """
-    import asyncio
-    import threading
-
-    tasks = [task for task in asyncio.all_tasks(loop) if not task.done()]
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=_GRACE_SECONDS))
-        left_behind.extend(task.get_name() for task in pending)
-    for thread in threading.enumerate():
-        if thread is threading.current_thread() or thread.daemon:
-            continue
-        thread.join(_GRACE_SECONDS)
-        if thread.is_alive():
-            left_behind.append(thread.name)
 
 
 def _is_missing(path: str) -> bool:

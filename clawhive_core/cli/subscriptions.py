@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import note, print_json, say, table
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, PluginError, UnknownId, UsageError
 
 if TYPE_CHECKING:

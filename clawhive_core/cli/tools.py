@@ -10,6 +10,7 @@ import click
 from clawhive_core.cli.asking import approver, connect
 from clawhive_core.cli.grants import print_suspended, suspended_of
 from clawhive_core.cli.inputs import json_object
+from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     hand_over,
     next_line,
@@ -23,7 +24,7 @@ from clawhive_core.cli.output import (
 )
 from clawhive_core.cli.progress import progress_line
 from clawhive_core.cli.run import relay
-from clawhive_core.cli.settings import Settings, run_async
+from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, UnknownId
 
 if TYPE_CHECKING:

@@ -266,6 +266,16 @@ _RUNS = (
         bounds=_MILLISECONDS,
     ),
     Setting(
+        "limits.blocked_sec",
+        "number",
+        15,
+        "Seconds that code of a plugin may hold up everything else before that is told; after as "
+        "long again a command ends.",
+        project="tighten",
+        tighter="lower",
+        bounds=(1, 3600),
+    ),
+    Setting(
         "limits.response_bytes",
         "integer",
         32 * 1024 * 1024,

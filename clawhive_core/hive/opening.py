@@ -11,6 +11,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.config.load import open_config
 from clawhive_core.events.log import EventLog
 from clawhive_core.hive.project_log import open_founded
+from clawhive_core.hive.watchdog import Watched, watched
 from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager
 
@@ -47,9 +48,15 @@ async def opened(
     log = open_founded(config)
     try:
         lent = PluginEnvironment(env, log.redactor.add)
-        hive = kind(config, log, plugins(config, lent), env)
+        manager = plugins(config, lent)
     except BaseException:
         log.close()
         raise
-    async with hive.working():
-        yield hive
+    with watched(Watched(log, config.get("limits.blocked_sec"), manager.packages)):
+        try:
+            hive = kind(config, log, manager, env)
+        except BaseException:
+            log.close()
+            raise
+        async with hive.working():
+            yield hive

@@ -75,6 +75,10 @@ class PluginManager:
         rest.sort(key=lambda plugin: (plugin.id, plugin.discovered.distribution))
         return [plugin.record() for plugin in (*self._order, *rest)]
 
+    def packages(self) -> dict[str, str]:
+        """Return the ids of all discovered plugins, by the names of their packages."""
+        return {plugin.discovered.package: plugin.id for plugin in self._plugins}
+
     def manifest_tools(self) -> list[ToolMeta]:
         """Return the tools that the manifests of usable plugins list; nothing is imported."""
         return [meta for plugin in self._order for meta in plugin.listed_tools()]

@@ -70,7 +70,7 @@ def test_following_the_log_ends_quietly(processes):
 
 BLOCKED = """
 import time
-from clawhive_core.cli.settings import run_async
+from clawhive_core.cli.loop import run_async
 
 async def work():
     print("on", flush=True)

@@ -167,18 +167,34 @@ def _event(run: RunRecord, kind: str, body: dict[str, Any], status: str) -> Even
 
 def recover(log: EventLog) -> list[str]:
     """Mark every active run without a living executor as interrupted; return their ids."""
-    if not (runs := [run for status in sorted(EXECUTED) for run in log.find(RunsWhere(status))]):
+    if not (runs := _executed(log)):
         return []
     living = {each.worker for each in log.workers() if is_alive(each)} | {log.worker}
     found: list[str] = []
     for run in runs:
         if run.worker in living:
             continue
-        reason = "the process that ran it ended without finishing it"
-        event = _event(run, "run.status", {"reason": reason, "fence": run.fence + 1}, "interrupted")
-        try:
-            log.append_now(event, expects=(RunIs(run.run_id, EXECUTED, run.fence),))
-        except Unmet:
-            continue  # somebody was quicker
-        found.append(run.run_id)
+        if _interrupt(log, run, "the process that ran it ended without finishing it"):
+            found.append(run.run_id)
     return found
+
+
+def interrupt_own(log: EventLog, reason: str) -> list[str]:
+    """Mark the runs that this process executes as interrupted, before it ends; return their ids."""
+    mine = [run for run in _executed(log) if run.worker == log.worker]
+    return [run.run_id for run in mine if _interrupt(log, run, reason)]
+
+
+def _executed(log: EventLog) -> list[RunRecord]:
+    return [run for status in sorted(EXECUTED) for run in log.find(RunsWhere(status))]
+
+
+def _interrupt(log: EventLog, run: RunRecord, reason: str) -> bool:
+    """Record that nobody executes a run any more; False where somebody was quicker."""
+    body = {"reason": reason, "fence": run.fence + 1}
+    event = _event(run, "run.status", body, "interrupted")
+    try:
+        log.append_now(event, expects=(RunIs(run.run_id, EXECUTED, run.fence),))
+    except Unmet:
+        return False
+    return True
