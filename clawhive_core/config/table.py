@@ -268,7 +268,7 @@ _RUNS = (
     Setting(
         "limits.blocked_sec",
         "number",
-        15,
+        20,
         "Seconds that code of a plugin may hold up everything else before that is told; after as "
         "long again a command ends.",
         project="tighten",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clawhive_core.events.log import EventLog
 
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 20.0
 """How long a loop may stand still before that is told, where no configuration is read yet."""
 _HURRY_SECONDS = 2.0
 """How long it may where the user wants to end the process."""
