@@ -10,6 +10,7 @@ from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.model.texts import printable
 
 _SHORT_ID = 8
 _SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason", "skill")
@@ -55,13 +56,14 @@ async def follow(
 def line(stored: StoredEvent, width: int = 120) -> str:
     """Return one line for a terminal: time, number, kind, run, tool, status, preview.
 
-    Control characters are replaced, so that a tool's output cannot steer the terminal.
+    Control characters are escaped, so that a tool's output cannot steer the terminal.
     """
     event = stored.event
     run = (event.run_id or "-").removeprefix("run_")[:_SHORT_ID]
     head = f"{stored.ts[11:23]} {stored.seq:>6} {event.kind:<18} {run:<8}"
     rest = f"{event.tool or '-'} {event.status or '-'} {_said(event.body)}"
-    return f"{_printable(head)} {preview(_printable(rest), max(20, width - len(head) - 1))}"
+    shown = preview(printable(preview(rest, width)), max(20, width - len(head) - 1))
+    return f"{printable(head)} {shown}"
 
 
 def _said(body: Mapping[str, Any]) -> str:
@@ -73,7 +75,3 @@ def _said(body: Mapping[str, Any]) -> str:
             return f"{fields.get('code') or fields.get('error')}: {fields.get('message')}"
     texts = (body.get(key) for key in _SAID_IN)
     return next((text for text in texts if isinstance(text, str) and text), "")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "�" for c in text)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from clawhive_core.cli.output import discard, output_error, print_error, put, wants_json
+from clawhive_core.cli.output import discard, output_error, print_error, say, wants_json
 from clawhive_core.cli.settings import Settings, shared_options, take_shared
 from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.texts import printable_lines
 from clawhive_core.model.version import VERSION
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
@@ -188,7 +189,9 @@ def _usage(error: click.ClickException, *, as_json: bool) -> int:
 
         shown = StringIO()
         error.show(shown)
-        put(shown.getvalue(), err=True)
+        usage = f"\n{shown.getvalue()}".partition("\nError: ")[0]
+        message = printable_lines(f"Error: {error.format_message()}")
+        say(*usage.split("\n")[1:], *message, err=True)
     return 2 if isinstance(error, click.UsageError) else error.exit_code
 
 

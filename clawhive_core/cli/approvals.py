@@ -25,6 +25,7 @@ from clawhive_core.cli.output import (
 )
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, UsageError
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
@@ -117,7 +118,7 @@ def show(settings: Settings, approval: str, *, as_json: bool) -> None:
         say(f"equal    {len(equal)} equal calls wait ({names}): --all answers them")
     if diff := _changed(settings, found, tool):
         say("changed  the tool is no longer what it was:")
-        say(*map(visible, diff.splitlines()))
+        say(*map(set_off, map(visible, diff.removesuffix("\n").split("\n"))))
     say(f"asked    {found.created_at}   expires  {found.expires_at}")
     if found.state == "pending":
         say(*_wider(found))
@@ -299,7 +300,7 @@ def _print_answer(settings: Settings, found: Approval, *, as_json: bool) -> None
         return
     say(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
     if found.edited:
-        say(*map(visible, found.diff.splitlines()))
+        say(*map(set_off, map(visible, found.diff.removesuffix("\n").split("\n"))))
     _print_grants(found)
     for each in found.grants:
         note(f"end it: clawhive grants revoke {short(each['grant_id'])}")
@@ -350,7 +351,7 @@ def describe(
         *(f"         {_origin(each)}" for each in now.destinations),
     ]
     if now.diff:
-        lines += ["", *now.diff.splitlines()]
+        lines += ["", *map(set_off, now.diff.removesuffix("\n").split("\n"))]
     else:
         lines += [line for name, value in arguments.items() for line in _argument(name, value)]
     return [*map(visible, lines)]

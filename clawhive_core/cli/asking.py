@@ -11,7 +11,7 @@ import click
 
 from clawhive_core.cli.approvals import describe, edited_by_hand, granted_lines
 from clawhive_core.cli.grants import suspended_lines, suspended_rights
-from clawhive_core.cli.output import is_terminal, put, say
+from clawhive_core.cli.output import ask, is_terminal, say
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
 from clawhive_core.model.late import dataclass
 
@@ -236,7 +236,7 @@ async def _line(prompt: str) -> str | None:
     """Return a line that is typed after a prompt, None at the end of input."""
     import anyio
 
-    put(prompt, err=True)
+    ask(prompt)
     # A terminal gives whole lines, so that reading one never blocks the run's other work.
     try:
         await anyio.wait_readable(sys.stdin)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 import click
 
 from clawhive_core.cli.loop import run_async
-from clawhive_core.cli.output import hand_over, print_json, say
+from clawhive_core.cli.output import hand_over, print_json, print_json_line, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
 
@@ -317,7 +317,7 @@ def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from clawhive_core.model.canonical import canonical_text
 
     if jsonl:
-        hand_over(canonical_text({"schema": "event/1", **stored.to_dict()}) + "\n")
+        print_json_line(canonical_text({"schema": "event/1", **stored.to_dict()}))
     else:
         say(line(stored, max(80, get_terminal_size((160, 24)).columns)))
 

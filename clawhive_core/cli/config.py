@@ -9,6 +9,7 @@ import click
 from clawhive_core.cli.output import note, print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UnknownId
+from clawhive_core.model.texts import set_off
 
 
 @click.group(epilog="Example: clawhive config show --origin")
@@ -37,7 +38,7 @@ def show(settings: Settings, prefix: str | None, *, origin: bool, as_json: bool)
         note(f"ignored: {key}: the project's configuration is not trusted (clawhive trust)")
     for finding in config.findings:
         place = "" if finding.place is None else f"{finding.place}: "
-        note(f"{place}{finding.severity}[{finding.code}]: {finding.message}")
+        note(f"{set_off(place)}{finding.severity}[{finding.code}]: {finding.message}")
 
 
 def _is_below(key: str, prefix: str | None) -> bool:

@@ -16,6 +16,7 @@ from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import note, print_json, say, short, table, visible
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
@@ -184,7 +185,8 @@ def print_suspended(grant: Mapping[str, Any]) -> None:
 def suspended_lines(grant: Mapping[str, Any]) -> list[str]:
     """Return why a grant does not count now, for a terminal."""
     title = f"suspended: {short(grant['grant_id'])} {grant['capability']}: its tool changed"
-    return ["", *map(visible, [title, *grant["suspended"].splitlines()])]
+    lines = [visible(line) for line in grant["suspended"].removesuffix("\n").split("\n")]
+    return ["", visible(title), *map(set_off, lines)]
 
 
 def suspended_of(settings: Settings, tool: ToolMeta) -> list[dict[str, Any]]:

@@ -1,6 +1,9 @@
 """Results and errors as they are printed: one JSON object on stdout, or lines for people.
 
-Nothing else of this room writes to the terminal, so that nobody's text steers it.
+Nothing else of this room writes to the terminal, so that nobody's text steers it or forges a line:
+a field is one line (`say`, `note`, `table`), a text of many lines is set off (`put`,
+`lines_of_text`, `OthersText`), JSON is escaped as JSON (`print_json`, `print_json_line`). What a
+command was asked for goes to a file or program as it is (`hand_over`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,13 @@ import click
 
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
+from clawhive_core.model.texts import (
+    MARK,
+    printable,
+    printable_json,
+    printable_lines,
+    set_off,
+)
 
 format_option = click.option(
     "--format",
@@ -24,13 +34,17 @@ format_option = click.option(
 )
 """The form in which findings are written; `diagnostics.reports.render` knows the forms."""
 
-_HARMLESS = frozenset("\t\u200c\u200d\xa0\u3000")
-"""Characters that Python calls not printable and texts are full of: tabs, joiners, two spaces."""
+_HARMLESS = "\t\xa0\u3000"
+"""Characters that Python calls not printable and texts are full of: tabs, two spaces."""
+
+
+_LONGEST_OF_OURS = 22
+"""Characters that tell whether a line begins as one of ours."""
 
 
 def visible(line: str) -> str:
     """Show what would steer the terminal, turn the line around or hide, as its code."""
-    return _shown(line, frozenset("\t"))
+    return printable(line, "\t")
 
 
 def say(*lines: str, err: bool = False, label: tuple[str, str] = ("", "")) -> None:
@@ -41,18 +55,89 @@ def say(*lines: str, err: bool = False, label: tuple[str, str] = ("", "")) -> No
         err: Whether to print to stderr.
         label: A word to begin with, and its colour, for a terminal that wants any.
     """
-    text = "\n".join(_shown(line, _HARMLESS) for line in lines)
+    text = "\n".join(printable(line, _HARMLESS) for line in lines)
     _write(_style(*label, _stream(err=err)) + text + "\n", err=err)
 
 
 def put(text: str, *, err: bool = False) -> None:
-    """Print a piece of text for people, of any lines; what steers a terminal is shown as code."""
-    _write(_shown(text, _HARMLESS | {"\n"}), err=err)
+    """Print a whole text of somebody else, as `OthersText` does."""
+    shown = OthersText(err=err)
+    shown.write(text)
+    shown.close()
+
+
+def ask(prompt: str) -> None:
+    """Print a prompt of ours on stderr; its answer follows on the same line."""
+    _write(printable(prompt, _HARMLESS), err=True)
+
+
+def lines_of_text(text: str) -> list[str]:
+    """Return somebody's text of many lines, to `say` where a text of ours could stand."""
+    first, *rest = printable_lines(text, _HARMLESS)
+    return [set_off(first), *rest]
+
+
+class OthersText:
+    """Prints somebody else's text, which comes in pieces, so that no line of it passes for ours.
+
+    Args:
+        err: Whether to print to stderr, where ours stands and each line is set off; on stdout the
+            lines are what was asked for, and only one that begins as ours do is.
+    """
+
+    def __init__(self, *, err: bool = False) -> None:
+        self.inside = False
+        """Whether something of a line is printed, and not its end."""
+        self._err = err
+        self._held = ""
+        """The begin of a line of which too little is known."""
+
+    def write(self, text: str) -> None:
+        """Print a piece; the first word of a line waits until it is known."""
+        *lines, last = text.split("\n")
+        shown = [self._next(line, ended=True) for line in lines]
+        if last:
+            shown.append(self._next(last, ended=False))
+        _write("".join(shown), err=self._err, by=self)
+
+    def flush(self) -> None:
+        """Print what was held back, as nothing may follow."""
+        held, self._held = self._held, ""
+        if held:
+            self.inside = True
+            _write(set_off(held), err=self._err, by=self)
+
+    def close(self) -> None:
+        """Print what was held back, and leave the line as it is."""
+        self.flush()
+        self.inside = False
+        _unended.pop(self._err, None)
+
+    def end(self) -> None:
+        """End the line, where one was begun."""
+        if self._held or self.inside:
+            self.write("\n")
+
+    def _next(self, piece: str, *, ended: bool) -> str:
+        shown = printable(piece, _HARMLESS)
+        if not self.inside:
+            shown = self._held + shown
+            if not ended and not self._err and len(shown.lstrip()) < _LONGEST_OF_OURS:
+                self._held = shown
+                return ""
+            self._held = ""
+            shown = f"{MARK}{shown}" if self._err and shown else set_off(shown)
+        self.inside = not ended
+        return f"{shown}\n" if ended else shown
+
+
+_unended: dict[bool, OthersText] = {}
+"""Whose text left a line of stderr (True) or stdout unended: a line of ours begins a new one."""
 
 
 def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
     """Ask on stderr for yes or no, or abort at a no."""
-    return click.confirm(_shown(question, _HARMLESS), default=default, abort=abort, err=True)
+    return click.confirm(printable(question, _HARMLESS), default=default, abort=abort, err=True)
 
 
 def hand_over(text: str) -> None:
@@ -63,13 +148,18 @@ def hand_over(text: str) -> None:
         _write(text)
 
 
+def print_json_line(text: str) -> None:
+    """Print JSON that is one line, whatever its texts hold."""
+    _write(printable_json(text) + "\n")
+
+
 def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print one JSON value, and nothing else, on stdout: what is not for every screen escaped."""
     import json
 
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=list)
-    if _shown(text, _HARMLESS | {"\n"}) != text or _encodable(text, sys.stdout) != text:
-        text = json.dumps(value, indent=2, default=list)
+    text = printable_json(json.dumps(value, ensure_ascii=False, indent=2, default=list))
+    if _encodable(text, sys.stdout) != text:
+        text = printable_json(json.dumps(value, indent=2, default=list))
     _write(text + "\n")
 
 
@@ -84,11 +174,12 @@ def print_error(error: ClawHiveError, *, as_json: bool) -> None:
             as_json = False
         if as_json:
             return
-    say(*f"[{error.code}]: {error.message}".split("\n"), err=True, label=("error", "red"))
+    head = f"[{printable(error.code)}]: {error.message}"
+    say(*printable_lines(head, _HARMLESS), err=True, label=("error", "red"))
     if error.place:
         say(f"  at:  {error.place}", err=True)
     if error.fix:
-        say(*f"  fix: {error.fix}".split("\n"), err=True)
+        say(*printable_lines(f"  fix: {error.fix}", _HARMLESS), err=True)
 
 
 def output_error(problem: str) -> ClawHiveError:
@@ -118,12 +209,15 @@ def note(text: str) -> None:
     context = click.get_current_context(silent=True)
     settings = None if context is None else context.find_object(Settings)
     if settings is None or not settings.quiet:
-        say(*text.split("\n"), err=True)
+        say(*printable_lines(text, _HARMLESS), err=True)
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str]) -> Sequence[str]:
-    """Return rows as lines of aligned columns under a header."""
-    cells = [tuple(header), *(tuple(_shown(str(cell), _HARMLESS) for cell in row) for row in rows)]
+    """Return rows as lines of aligned columns under a header; no first cell passes for ours."""
+    cells = [tuple(header)]
+    for row in rows:
+        first, *rest = (printable(str(cell), _HARMLESS) for cell in row)
+        cells.append((set_off(first), *rest))
     widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -142,12 +236,6 @@ def is_terminal(*streams: TextIO | None) -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
-def _shown(text: str, kept: frozenset[str]) -> str:
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
-
-
 def _style(word: str, color: str, stream: TextIO | None) -> str:
     wanted = word and is_terminal(stream) and not os.environ.get("NO_COLOR")
     return click.style(word, fg=color) if wanted else word
@@ -157,7 +245,7 @@ def _stream(*, err: bool) -> TextIO | None:
     return sys.stderr if err else sys.stdout
 
 
-def _write(text: str, *, err: bool = False) -> None:
+def _write(text: str, *, err: bool = False, by: OthersText | None = None) -> None:
     """Write to a standard stream, at once.
 
     Raises:
@@ -165,7 +253,15 @@ def _write(text: str, *, err: bool = False) -> None:
             run must not end for what is only told of it.
         BrokenPipeError: Nobody reads stdout any more.
     """
+    if not text:
+        return
     stream = _stream(err=err)
+    before = _unended.pop(err, None)
+    if before is not None and before is not by:
+        before.inside = False
+        text = f"\n{text}"
+    if by is not None and by.inside:
+        _unended[err] = by
     try:
         click.echo(_encodable(text, stream), nl=False, err=err)
     except OSError as error:

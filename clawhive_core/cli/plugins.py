@@ -10,6 +10,7 @@ import click
 
 from clawhive_core.cli.output import hand_over, note, print_json, say, table
 from clawhive_core.cli.settings import Settings
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.plugins.sync import SyncReport
@@ -103,7 +104,8 @@ def _print(records: Any, granted: set[str], *, verbose: bool) -> None:
         for line in record.notes:
             say(f"note: {record.id}: {line}")
         if verbose:
-            say(f"{record.id}: {record.source}; tools: {', '.join(record.tools) or 'none'}")
+            told = f"{record.id}: {record.source}; tools: {', '.join(record.tools) or 'none'}"
+            say(set_off(told))
 
 
 @command.command(epilog="Example: clawhive plugins check hello")

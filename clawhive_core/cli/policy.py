@@ -14,6 +14,7 @@ from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     format_option,
     hand_over,
+    lines_of_text,
     next_line,
     note,
     print_json,
@@ -161,7 +162,7 @@ def _print(facts: Mapping[str, Any]) -> None:
         say(f"  ask   the tool's risk is {facts['risk']}{raised}")
     for check in facts["checks"]:
         say(f"  {check['verdict']:5} {check['rule']}")
-    say(*facts["message"].split("\n"))
+    say(*lines_of_text(facts["message"]))
     if (line := next_line(facts)) is not None:
         say(f"  fix: {line}")
 

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any, Self
 
-from clawhive_core.cli.output import is_terminal, note, put, say
+from clawhive_core.cli.output import OthersText, is_terminal, note
 from clawhive_core.cli.settings import Settings
+from clawhive_core.model.canonical import preview
+from clawhive_core.model.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,6 +45,7 @@ class ProgressLine:
         self._spinner: Any = None
         self._hidden = 0
         self._at_margin = True
+        self._programs = OthersText(err=True)
         self._facts: tuple[str, float, float | None] = ("", 0, None)
         self._detail = ""
 
@@ -55,6 +58,7 @@ class ProgressLine:
         with self._lock:
             self._shown = False
             self._erase()
+            self._programs.close()
             if self._timer is not None:
                 self._timer.cancel()
 
@@ -78,11 +82,11 @@ class ProgressLine:
     def write(self, text: str) -> None:
         """Print what a program says; the line comes back below it, once it stands below."""
         if not self._shown:
-            put(text, err=True)
+            self._programs.write(text)
             return
         with self._lock:
             self._erase()
-            put(text, err=True)
+            self._programs.write(text)
             self._at_margin = text.endswith("\n") if text else self._at_margin
             self.begin()
 
@@ -162,8 +166,7 @@ def _console() -> Any:
 def _detail(signal: Signal) -> str:
     """Return how far a tool is, without what would steer the terminal."""
     count = f"{signal.done:g}" if signal.total is None else f"{signal.done:g}/{signal.total:g}"
-    text = "".join(c if c.isprintable() else " " for c in signal.text)
-    return f"{signal.tool}: {text or count}"
+    return printable(f"{signal.tool}: {preview(signal.text) or count}")
 
 
 class LiveText:
@@ -175,6 +178,7 @@ class LiveText:
 
     def __init__(self, line: ProgressLine) -> None:
         self._line = line
+        self._text = OthersText()
         self._step = ""
         self._said = ""
 
@@ -184,7 +188,12 @@ class LiveText:
             if step_id != self._step:
                 self._break()
             self._step, self._said = step_id, self._said + text
-            put(text)
+            self._text.write(text)
+
+    def pause(self) -> None:
+        """Print what is held back of a line, as something else goes on."""
+        with self._line.hidden():
+            self._text.flush()
 
     def again(self, reason: str) -> None:
         """Say that the answer begins anew, where some of it was printed."""
@@ -200,6 +209,5 @@ class LiveText:
         return said == output
 
     def _break(self) -> None:
-        if self._said and not self._said.endswith("\n"):
-            say()
+        self._text.end()
         self._step, self._said = "", ""

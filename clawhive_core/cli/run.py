@@ -181,14 +181,15 @@ def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal]
             live.take(signal.step_id, signal.text)
         elif live is not None and signal.kind == "again":
             live.again(signal.text)
+        elif live is not None:
+            live.pause()
         if signal.card is not None:
             with line.hidden():
                 _print_card(signal.card)
         if signal.kind != "output" or signal.stream != "stderr":
             line.take(signal)
             return
-        text = decoder.decode(signal.data)
-        line.write("".join(c if c.isprintable() or c in "\n\t" else "�" for c in text))
+        line.write(decoder.decode(signal.data))
 
     return show
 
@@ -196,12 +197,12 @@ def relay(line: ProgressLine, live: LiveText | None = None) -> Callable[[Signal]
 def _print_card(card: Mapping[str, Any]) -> None:
     """Print a card as text; what it holds must not steer the terminal."""
     from clawhive_core.model.canonical import canonical_text, preview
-    from clawhive_core.model.texts import printable
+    from clawhive_core.model.texts import printable, set_off
 
     note(f"[{printable(card['card_type'])}]")
     for name, value in card.get("data", {}).items():
         text = value if isinstance(value, str) else canonical_text(value)
-        note(f"  {printable(name)}: {printable(preview(text, _CARD_WIDTH))}")
+        note(set_off(f"  {printable(name)}: {printable(preview(text, _CARD_WIDTH))}"))
 
 
 def _announce(request: RunRequest, settings: Settings, *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
 from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import UnknownId, UsageError
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.skills.contracts.skill import Skill
@@ -86,7 +87,7 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
         print_json(_shown(entry))
         return
     skill = entry.skill
-    lines = [f"{skill.id} {skill.version}: {skill.description or 'no description'}"]
+    lines = [set_off(f"{skill.id} {skill.version}: {skill.description or 'no description'}")]
     lines.append(f"{entry.state}{f': {entry.reason}' if entry.reason else ''}")
     lines += [f"{title}: {values}" for title, values in _facts(skill)]
     lines += [
@@ -94,8 +95,8 @@ def show(settings: Settings, name: str, *, as_json: bool) -> None:
         for finding in entry.findings
     ]
     body = _body(skill).strip()
-    lines += ["", *body.replace("\t", "    ").splitlines()] if body else []
-    say(*lines)
+    text = body.replace("\r\n", "\n").replace("\t", "    ")
+    say(*lines, *(["", *map(set_off, text.split("\n"))] if body else []))
 
 
 @command.command(epilog="Example: clawhive skills disable code")

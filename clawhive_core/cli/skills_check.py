@@ -18,6 +18,7 @@ from clawhive_core.cli.output import format_option, hand_over, note, print_json
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.config.config import Config
@@ -209,7 +210,8 @@ def _fix(settings: Settings, paths: Sequence[Path], options: _Given, report: Ski
     outside = [path for path in paths if not path.absolute().is_relative_to(root)]
     done = fix_files(report.skills, report.findings, [root, *outside])
     for each in done:
-        note(f"{each.file}: not mended: {each.problem}" if each.problem else f"mended: {each.file}")
+        failed = f"{each.file}: not mended: {each.problem}" if each.problem else ""
+        note(set_off(failed) or f"mended: {each.file}")
     return sum(each.fixes for each in done)
 
 

@@ -17,7 +17,7 @@ from clawhive_core.diagnostics.finding import lines_of, summary
 from clawhive_core.diagnostics.reports import render
 from clawhive_core.errors import UsageError
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.texts import counted
+from clawhive_core.model.texts import counted, set_off
 
 if TYPE_CHECKING:
     from clawhive_core.skills.changes import SetDiff, Side
@@ -148,10 +148,10 @@ def _text(diff: SetDiff) -> Sequence[str]:
     for finding in (*diff.old.findings, *diff.new.findings):
         lines += lines_of(finding)
     for each in diff.diffs:
-        lines.append(each.headline)
+        lines.append(set_off(each.headline))
         for finding in each.findings:
             lines += [f"  {line}" for line in lines_of(diff.told(finding))]
-        lines += [f"  {change.message}" for change in each.quiet]
+        lines += [set_off(f"  {change.message}") for change in each.quiet]
     return [*lines, _summary(diff)]
 
 

@@ -9,6 +9,7 @@ import click
 
 from clawhive_core.cli.output import hand_over, note, print_json, say
 from clawhive_core.cli.settings import Settings
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.skills.discovery.skill_set import SkillSet
@@ -77,7 +78,8 @@ def why(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(answer.to_dict())
         return
-    say(*_lines(answer))
+    head, *rest = _lines(answer)
+    say(set_off(head), *rest)
 
 
 def _graph(settings: Settings) -> tuple[SkillSet, SkillGraph]:

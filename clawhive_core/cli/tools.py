@@ -13,6 +13,7 @@ from clawhive_core.cli.inputs import json_object
 from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import (
     hand_over,
+    lines_of_text,
     next_line,
     note,
     print_error,
@@ -257,7 +258,7 @@ def _print_tool(tool: Mapping[str, Any]) -> None:
     import json
 
     say(f"{tool['name']}  {tool['provider_id']}  {tool['capability_level']}  {tool['risk']}")
-    say(*tool["description"].split("\n"))
+    say(*lines_of_text(tool["description"]))
     if tool["raised"]:
         say(f"risk:     {tool['raised']}: decided as {tool['risk']}")
     for argument, effect in tool["effects"].items():

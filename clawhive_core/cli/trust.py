@@ -10,6 +10,7 @@ import click
 from clawhive_core.cli.output import confirm, note, print_json, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ConfigError, UsageError
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
@@ -58,7 +59,7 @@ def show(settings: Settings, *, as_json: bool) -> None:
         _print_json(settings.config())
         return
     for entry in list_trust(settings.config().user_dir).entries:
-        say(f"{entry.path}  since {entry.trusted_at}")
+        say(f"{set_off(str(entry.path))}  since {entry.trusted_at}")
 
 
 @command.command(epilog="Example: clawhive trust revoke")

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.texts import counted, printable
+from clawhive_core.model.texts import counted, printable, set_off
 
 _first = itemgetter(0)
 
@@ -148,7 +148,7 @@ def lines_of(finding: Finding) -> list[str]:
     place = f"{finding.place}: " if finding.place else ""
     head = f"{place}{finding.severity} {finding.code} {finding.message}"
     fix = [f"    fix: {printable(finding.fix.title)}"] if finding.fix else []
-    return [printable(head), *fix]
+    return [set_off(printable(head)) if place else printable(head), *fix]
 
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> tuple[str, int]:

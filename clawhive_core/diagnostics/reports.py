@@ -26,7 +26,7 @@ from clawhive_core.diagnostics.finding import (
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
-from clawhive_core.model.texts import counted, printable, well_formed
+from clawhive_core.model.texts import counted, printable, printable_json, set_off
 from clawhive_core.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def _code_lines(findings: Sequence[Finding]) -> list[str]:
         for known in (explain(code),)
     ]
     width = max(len(row[1]) for row in rows)
-    return [f"{code}  {number:<{width}}  {title}".rstrip() for code, number, title in rows]
+    lines = (f"{code}  {number:<{width}}  {title}".rstrip() for code, number, title in rows)
+    return [set_off(printable(line)) for line in lines]
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -99,8 +100,7 @@ def as_json(findings: Sequence[Finding]) -> str:
         "findings": [finding.to_dict() for finding in findings],
     }
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    # A file name that is not UTF-8 holds lone surrogates: as JSON escapes they can be written.
-    return well_formed(text)
+    return printable_json(text)
 
 
 def as_sarif(findings: Sequence[Finding]) -> str:
@@ -259,7 +259,7 @@ def _add_junit_case(suite: Element, finding: Finding, failing: set[str]) -> None
     text = printable(f"{finding.severity} {finding.sentence}")
     if finding.severity in failing:
         message = printable(finding.message)
-        ET.SubElement(case, "failure", message=message, type=finding.code).text = text
+        ET.SubElement(case, "failure", message=message, type=printable(finding.code)).text = text
     else:
         ET.SubElement(case, "system-out").text = text
 

@@ -120,12 +120,12 @@ def test_what_a_program_says_is_printed_whole_and_above(terminal):
         drawn(line, terminal)
         line.write("half")
         line._draw()  # an unfinished line is left alone
-        assert screen(terminal.getvalue()) == "half"
+        assert screen(terminal.getvalue()) == "  | half"
         line.write(" whole\n")
         shown = drawn(line, terminal)
-        assert shown.splitlines()[0] == "half whole"
+        assert shown.splitlines()[0] == "  | half whole"
         assert "exec" in shown.splitlines()[1]
-    assert screen(terminal.getvalue()) == "half whole"
+    assert screen(terminal.getvalue()) == "  | half whole"
 
 
 def test_nothing_is_drawn_while_somebody_is_asked(terminal):
@@ -153,7 +153,7 @@ def test_a_line_that_is_not_wanted_is_never_drawn(terminal):
         line.take(step("s", 0, 1))
         line._draw()
         line.write("said\n")
-    assert terminal.getvalue() == "said\n"
+    assert terminal.getvalue() == "  | said\n"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_on_a_terminal_a_run_shows_its_steps_and_leaves_only_what_it_said(clawhi
     assert code == 0
     assert "/3" in shown
     lines = screen(shown).splitlines()
-    assert lines[2:4] == ["half whole", "7"]
+    assert lines[2:4] == ["  | half whole", "7"]
     assert lines[-1].startswith("succeeded: ")
     assert not [line for line in lines if "/3" in line]
 

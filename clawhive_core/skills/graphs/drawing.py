@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from clawhive_core.model.patterns import pattern
-from clawhive_core.model.texts import printable
+from clawhive_core.model.texts import printable, set_off
 from clawhive_core.skills.graphs.graph import Edge, Need, Node, SkillGraph
 
 _Part = TypeVar("_Part", Edge, Need)
@@ -38,7 +38,8 @@ def as_text(graph: SkillGraph) -> str:
     lines: list[str] = []
     edges, needs = _by(graph.edges), _by(graph.needs)
     for node in graph.nodes:
-        lines.append(f"{node_text(node)}{'' if node.state == 'loaded' else f' ({node.state})'}")
+        state = "" if node.state == "loaded" else f" ({node.state})"
+        lines.append(f"{set_off(node_text(node))}{state}")
         lines += [f"  imports {edge_text(edge)}  {edge.place}" for edge in edges.get(node.id, ())]
         for need in needs.get(node.id, ()):
             lacking = {True: "", None: ", which nothing lists", False: ", which nothing offers"}

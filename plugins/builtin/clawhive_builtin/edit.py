@@ -272,9 +272,11 @@ def _misfit(path: str, at: int) -> ToolError:
 
 
 def _diff(path: str, before: str, after: str) -> str:
+    import json
     from difflib import unified_diff
 
-    lines = unified_diff(_LINE.findall(before), _LINE.findall(after), f"a/{path}", f"b/{path}")
+    name = path if path.isprintable() else json.dumps(path)[1:-1]
+    lines = unified_diff(_LINE.findall(before), _LINE.findall(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
 
 
