@@ -21,6 +21,7 @@ from clawhive_core.capabilities import (
     verb_of,
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
+from clawhive_core.execution.files.aliases import Aliases
 from clawhive_core.execution.files.nofollow import real_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
@@ -108,7 +109,9 @@ def _capabilities(
         return [parse(text, variables)]
     names = [value] if isinstance(value, str) else _names(value, argument, first=template.first)
     try:
-        return [_resource(template, name, variables) for name in names]
+        if template.kind == "file":
+            return _files(template, names, variables)
+        return [_resource(template, name) for name in names]
     except (CapabilityError, ValueError) as error:
         fix = getattr(error, "fix", None) or "name it another way"
         raise InvalidInput(str(error), place=f"/{argument}", fix=fix) from error
@@ -178,19 +181,36 @@ def _names(value: Any, argument: str, *, first: bool) -> list[str]:
     return [str(item) for item in items]
 
 
-def _resource(template: _Template, value: str, variables: Mapping[str, str]) -> Capability:
-    """Return the capability of one literal value, a path by its real location."""
-    if template.kind == "file":
-        path = _real_path(template.lead, value + template.tail, variables)
-        if template.own and not f"{path}/".startswith(_folder(variables["run"])):
-            raise CapabilityError(
-                f"`{value}` leads out of the run's folder, which the tool keeps to",
-                fix="give a relative path without `..`, such as `report.md`",
-            )
-        capability = path_capability(template.verb, path)
-    else:
-        read = url_capability if template.kind == "url" else concrete
-        capability = read(template.verb, template.lead + value + template.tail)
+def _files(
+    template: _Template, names: Sequence[str], variables: Mapping[str, str]
+) -> list[Capability]:
+    """Return the capabilities of files, and those of what the files are beside their names."""
+    found: list[Capability] = []
+    aliases: Aliases | None = None
+    for name in names:
+        capability, path = _file(template, name, variables)
+        found.append(below(capability) if template.deep else capability)
+        aliases = aliases or Aliases(variables["workspace"])
+        others = aliases.of(template.verb, path, deep=template.deep)
+        found += [path_capability(template.verb, other) for other in others]
+    return found
+
+
+def _file(template: _Template, value: str, variables: Mapping[str, str]) -> tuple[Capability, str]:
+    """Return the capability of one file, and its real path."""
+    path = _real_path(template.lead, value + template.tail, variables)
+    if template.own and not f"{path}/".startswith(_folder(variables["run"])):
+        raise CapabilityError(
+            f"`{value}` leads out of the run's folder, which the tool keeps to",
+            fix="give a relative path without `..`, such as `report.md`",
+        )
+    return path_capability(template.verb, path), path
+
+
+def _resource(template: _Template, value: str) -> Capability:
+    """Return the capability of one literal value that is no file."""
+    read = url_capability if template.kind == "url" else concrete
+    capability = read(template.verb, template.lead + value + template.tail)
     return below(capability) if template.deep else capability
 
 

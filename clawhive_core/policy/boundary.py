@@ -90,8 +90,13 @@ def _cut(
 ) -> Iterator[CapabilityGrant]:
     for pattern in patterns:
         common = meet(given, pattern)
-        # A bound must not name a sensitive file for the person who granted its folder.
-        if common is not None and (common == given or protection_in(common) != "sensitive"):
+        if common is None:
+            continue
+        # A bound must not name a protected file for the person who granted its folder.
+        protection = None if common == given else protection_in(common)
+        if protection == "asks":
+            yield on_terms(replace(grant, mode="ask"), common)
+        elif protection != "sensitive":
             yield on_terms(grant, common)
 
 

@@ -18,10 +18,19 @@ from clawhive_core.policy.terms import refuse_counting
 from clawhive_core.protocols.check import Verdict
 
 OWN_RULE = "protected:own"
-"""Denies ClawHive's own files and git's, whoever grants."""
+"""Denies ClawHive's own files and git's configuration, whoever grants."""
+
+CLOSED_RULE = "protected:closed"
+"""Denies a change of git's files and of what runs by itself, whoever grants."""
+
+ASKS_RULE = "protected:asks"
+"""Asks for a change of such a file until a person grants exactly it."""
 
 SENSITIVE_RULE = "protected:sensitive"
 """Denies a sensitive name until a person grants exactly it."""
+
+_SHUT: Mapping[Protection | None, str] = {"own": OWN_RULE, "closed": CLOSED_RULE}
+"""The rules that no grant lifts."""
 
 _KNOWN = 4096
 """How many answers are kept."""
@@ -292,17 +301,34 @@ class Rules:
                 if pattern.constraints.admit(input):
                     return Authority("deny", f"deny:{pattern}")
         protection = protection_in(capability)
-        if protection == "own":
-            return Authority("deny", OWN_RULE)
+        if protection in _SHUT:
+            return Authority("deny", _SHUT[protection])
+        best = self._best(capability, protection, input, without)
+        if best is None:
+            return Authority("deny", SENSITIVE_RULE if protection == "sensitive" else "no-grant")
+        if protection == "asks" and not _names(best, parse(best.capability), capability):
+            return Authority("ask", ASKS_RULE, best)
+        return self._granted(capability, best, input)
+
+    def _best(
+        self,
+        capability: Capability,
+        protection: Protection | None,
+        input: Mapping[str, Any] | None,
+        without: Sequence[CapabilityGrant],
+    ) -> CapabilityGrant | None:
+        """Return the strongest grant that covers a capability for a call."""
         best: CapabilityGrant | None = None
         for pattern, grant in self._held(capability, protection):
+            if protection == "asks" and best is not None:
+                is_exact = _names(grant, pattern, capability)
+                if not is_exact and _names(best, parse(best.capability), capability):
+                    break  # what was given for the folder lifts nothing that this file asks
             if grant not in without and (
                 not pattern.constraints or pattern.constraints.admit(input)
             ):
                 best = grant if best is None else _stronger(best, grant)
-        if best is None:
-            return Authority("deny", "no-grant" if protection is None else SENSITIVE_RULE)
-        return self._granted(capability, best, input)
+        return best
 
     def _granted(
         self, capability: Capability, best: CapabilityGrant, input: Mapping[str, Any] | None
@@ -342,11 +368,13 @@ class Rules:
     ) -> Iterable[tuple[Capability, CapabilityGrant]]:
         """Return the grants that speak of a capability, whatever their constraints say."""
         held = self._grants.get(capability.verb)
-        if held is None or protection == "own":
+        if held is None or protection in _SHUT:
             return ()
         found = held.covering(capability)
         if protection is None:
             return found
+        if protection == "asks":
+            return sorted(found, key=lambda each: not _names(each[1], each[0], capability))
         return [each for each in found if _names(each[1], each[0], capability)]
 
     def counts(self) -> tuple[int, int, int]:
@@ -359,7 +387,7 @@ class Rules:
 def speaks_of(grant: CapabilityGrant, pattern: Capability, capability: Capability) -> bool:
     """Whether a grant of this pattern can count for a capability, whatever its constraints say."""
     protection = protection_in(capability)
-    if protection is None:
+    if protection is None or protection == "asks":
         return contains(pattern.unconstrained, capability)
     return protection == "sensitive" and _names(grant, pattern, capability)
 

@@ -378,6 +378,22 @@ async def test_outputs_are_what_is_new_or_changed_since_files_were_written(box):
     assert result.structured["files"] == [one.to_dict() for one in result.artifacts]
 
 
+async def test_outputs_leave_out_what_git_and_other_tools_would_act_upon(box):
+    names = [".git/config", "bare/HEAD", ".vscode/tasks.json", ".npmrc", "clawhive.toml"]
+
+    def program(command):
+        for name in (*names, "plain.txt"):
+            (box.directory / name).parent.mkdir(exist_ok=True)
+            (box.directory / name).write_text("x", encoding="utf-8")
+        return SandboxOutcome(0, b"", b"")
+
+    await box.run(program)
+    result = await box.do("collect_outputs")
+    assert sorted(each["path"] for each in result.structured["skipped"]) == sorted(names)
+    assert "plain.txt" in [one.path for one in result.artifacts]
+    assert not [name for name in names if (box.artifacts / name).exists()]
+
+
 async def test_outputs_can_be_collected_by_another_process_and_again(box):
     await box.run(lambda c: SandboxOutcome(1, b"out", b"err"))
     first = await box.do("collect_outputs")  # each `do` has a broker of its own

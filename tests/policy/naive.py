@@ -9,7 +9,11 @@ from dataclasses import replace
 from functools import cache
 
 SENSITIVE = re.compile(r"(\.env.*|.*\.pem|id_.*|\.netrc)")
-OWN = [[".clawhive"], ["clawhive.toml"], ["clawhive.lock"], [".git", "hooks"], [".git", "config"]]
+OWN = [".clawhive", "clawhive.toml", "clawhive.lock"]
+GIT = ["config", "config.worktree", "hooks", "credentials"]
+CLOSED = [".git", ".husky", ".envrc", ".vscode"]
+ASKS = [".npmrc", "pyproject.toml"]
+"""Of these two, those that the calls at random name."""
 
 
 def split(text):
@@ -88,11 +92,15 @@ def protected(wanted):
     if not verb.startswith("fs."):
         return None
     names = [each.lower() for each in parts[0]]
-    for own in OWN:
-        for start in range(len(names)):
-            if names[start : start + len(own)] == own:
-                return "own"
-    return "sensitive" if any(SENSITIVE.fullmatch(each) for each in names) else None
+    after_git = names[names.index(".git") + 1 :] if ".git" in names else []
+    if any(each in OWN for each in names) or any(each in GIT for each in after_git):
+        return "own"
+    changes = verb != "fs.read"
+    if changes and (any(each in CLOSED for each in names) or names[-1:] == ["head"]):
+        return "closed"
+    if any(SENSITIVE.fullmatch(each) for each in names):
+        return "sensitive"
+    return "asks" if changes and any(each in ASKS for each in names) else None
 
 
 def authority(wanted, call, grants, denies, asks):
@@ -113,10 +121,12 @@ def authority(wanted, call, grants, denies, asks):
         for each in covering
         if each.issuer in people and each.capability.partition("?")[0] == wanted
     ]
-    if why == "own" or (why == "sensitive" and not exact):
+    if why in ("own", "closed") or (why == "sensitive" and not exact):
         return "deny", False
-    if why == "sensitive":
+    if why == "sensitive" or (why == "asks" and exact):
         covering = exact
+    if why == "asks" and covering and not exact:
+        return "ask", False
     allowing = [each for each in covering if each.mode == "allow"]
     if any(each.issuer in people for each in allowing):
         return "allow", True

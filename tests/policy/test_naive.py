@@ -18,6 +18,7 @@ from tests.harness import grant
 from tests.policy import naive
 
 NAMES = ["a", "b", "*", ".env", "id_rsa", ".git", "hooks", ".clawhive", "A"]
+NAMES += ["a", "b", "*", ".husky", "HEAD", ".npmrc"]
 VALUES = [0, 1, 1.0, 1.5, 2, 3, "1", "x", "y", True, None, [1, 2], ["x"], []]
 CONSTRAINTS = ["n<=1", "n>=1", "n<=2", "to in {x}", "to in {x,y}", "n in {1,2}", "to in {'1'}"]
 CALLS_OF_A_POLICY = 50

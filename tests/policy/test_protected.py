@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -7,10 +8,12 @@ from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.decision import decide
+from clawhive_core.policy.protected import TABLE
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant
 
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "capabilities.md"
 VERBS = ["fs.read", "fs.write", "fs.delete", "fs.exec"]
 OWN = [
     "/w/.clawhive",
@@ -26,6 +29,54 @@ OWN = [
     "/w/.CLAWHIVE/hive.db",
     "/w/ClawHive.TOML",
     "/w/.Git/HOOKS/x",
+    "/w/.git/a/hooks/x",
+    "/w/.git/config.worktree",
+    "/w/.git/modules/sub/config",
+    "/w/.git/modules/a/b/hooks/post-checkout",
+    "/w/.git/worktrees/x/config.worktree",
+    "/w/GIT~1/config",
+    "/w/.git /config",
+    "/w/.g\u200cit/config",
+]
+CLOSED = [
+    "/w/.git",
+    "/w/src/.git",
+    "/w/.GIT",
+    "/w/.git/commondir",
+    "/w/.git/info/attributes",
+    "/w/.git/objects/info/alternates",
+    "/w/.git/worktrees/x/gitdir",
+    "/w/.git./index",
+    "/w/.husky\u200b/x",
+    "/w/.git::$INDEX_ALLOCATION/index",
+    "/w/HEAD",
+    "/w/a/b/head",
+    "/w/.envrc",
+    "/w/.husky/pre-commit",
+    "/w/.githooks/pre-commit",
+    "/w/a/.vscode/tasks.json",
+    "/w/x.code-workspace",
+    "/w/.idea/runConfigurations/x.xml",
+    "/w/.devcontainer/devcontainer.json",
+    "/w/.claude/settings.local.json",
+    "/w/.mcp.json",
+    "/w/.cursor/mcp.json",
+    "/w/.venv/lib/python3.11/site-packages/x.pth",
+    "/w/sitecustomize.py",
+    "/home/u/.bashrc",
+    "/home/u/.config/fish/config.fish",
+    "/home/u/.ssh/authorized_keys",
+    "/home/u/.gitconfig",
+]
+ASKS = [
+    "/w/pyproject.toml",
+    "/w/sub/PyProject.toml",
+    "/w/.pre-commit-config.yaml",
+    "/w/.npmrc",
+    "/w/.yarnrc.yml",
+    "/w/.tool-versions",
+    "/w/.github/workflows/ci.yml",
+    "/w/.claude/skills/x/SKILL.md",
 ]
 SENSITIVE = [
     "/w/.env",
@@ -43,7 +94,14 @@ PLAIN = [
     "/w/clawhive.toml.bak",
     "/w/my.clawhive",
     "/w/hooks/x",
-    "/w/.git/a/hooks/x",
+    "/w/.github/CODEOWNERS",
+    "/w/.gitignore",
+    "/w/git/config",
+    "/w/head/x",
+    "/w/HEAD.txt",
+    "/w/Makefile",
+    "/w/conftest.py",
+    "/w/package.json",
     "/w/env",
     "/w/pem",
     "/w/key.pem.txt",
@@ -78,6 +136,38 @@ def test_sensitive_names_are_denied_unless_a_person_granted_exactly_that(path):
             assert authority(verb, path, grant(capability, issuer)).verdict == "deny"
         for issuer in ("user", "config", "approval"):
             assert authority(verb, path, grant(capability, issuer)).verdict == "allow"
+
+
+@pytest.mark.parametrize("path", CLOSED)
+def test_what_runs_by_itself_is_closed_to_each_change_whatever_is_granted(path):
+    for verb in VERBS[1:]:
+        capability = path_capability(verb, path).text
+        for issuer in ("user", "config", "approval"):
+            found = authority(verb, path, grant(capability, issuer))
+            assert (found.verdict, found.rule) == ("deny", "protected:closed")
+    assert authority("fs.read", path, grant(f"fs.read:{path}")).verdict == "allow"
+
+
+@pytest.mark.parametrize("path", ASKS)
+def test_a_change_that_asks_is_allowed_by_an_exact_right_of_a_person_only(path):
+    for verb in VERBS[1:]:
+        capability = path_capability(verb, path).text
+        found = authority(verb, path)
+        assert (found.verdict, found.rule) == ("ask", "protected:asks")
+        assert Rules([]).authority(path_capability(verb, path)).rule == "no-grant"
+        for issuer in ("starter", "skill"):
+            assert authority(verb, path, grant(capability, issuer)).verdict == "ask"
+        for issuer in ("user", "config", "approval"):
+            assert authority(verb, path, grant(capability, issuer)).verdict == "allow"
+            assert authority(verb, path, grant(capability, issuer, "ask")).verdict == "ask"
+    assert authority("fs.read", path).verdict == "allow"
+
+
+def test_a_bound_that_names_a_file_does_not_lift_what_it_asks():
+    broad = [grant("fs.write:/w/**")]
+    for name, verdict in ((".npmrc", "ask"), ("notes.txt", "allow"), (".env", "deny")):
+        wanted = path_capability("fs.write", f"/w/{name}")
+        assert Rules(broad).bounded((wanted.text,)).authority(wanted).verdict == verdict
 
 
 @pytest.mark.parametrize("path", PLAIN)
@@ -151,3 +241,12 @@ def test_only_files_are_protected_by_their_names(text):
     """A session's sandbox directory and other rooms' names are none of the user's files."""
     verb = text.partition(":")[0]
     assert Rules([grant(f"{verb}:**")]).authority(parse(text)).verdict == "allow"
+
+
+def test_the_page_names_each_protected_file_with_its_reason_and_no_other():
+    section = PAGE.read_text("utf-8").split("## Protected files\n")[1].split("\n## ")[0]
+    written = [row for row in section.split("\n") if row.startswith("| `")]
+    names = [", ".join(f"`{each}`" for each in row.names) for row in TABLE]
+    assert written == [
+        f"| {each} | {row.kind} | {row.why} |" for each, row in zip(names, TABLE, strict=True)
+    ]

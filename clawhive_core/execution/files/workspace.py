@@ -11,8 +11,10 @@ from typing import Literal, NoReturn
 
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.files import nofollow
+from clawhive_core.execution.files.aliases import Aliases
 from clawhive_core.execution.files.nofollow import Found, Kind
 from clawhive_core.model.late import dataclass
+from clawhive_core.policy.protected import changes_settings
 
 Verb = Literal["fs.read", "fs.write"]
 Allows = Callable[[str, str], bool]
@@ -48,6 +50,7 @@ class FileWorkspace:
     def __init__(self, root: str | Path, allows: Allows) -> None:
         self._root = nofollow.real_path(str(root))
         self._allows = allows
+        self._aliases = Aliases(self._root)
 
     @property
     def root(self) -> str:
@@ -168,6 +171,8 @@ class FileWorkspace:
             old = nofollow.lstat(name, start=parent)
             if old is not None:
                 nofollow.replaceable(old, name)
+            if name.casefold() == "pyproject.toml":
+                _keep_settings(path, parent, name, data, is_there=old is not None)
             temporary = nofollow.temporary(parent, data)
             try:
                 nofollow.settle(parent, temporary, name)
@@ -192,7 +197,12 @@ class FileWorkspace:
             _explain(path, error)
 
     def _shows(self, real: str, found: Found) -> bool:
-        return self._allows("fs.read", str(Path(real, *found.path)))
+        path = str(Path(real, *found.path))
+        if not self._allows("fs.read", path):
+            return False
+        if found.kind != "file" or found.stat.st_nlink == 1:
+            return True
+        return all(self._allows("fs.read", other) for other in self._aliases.of("fs.read", path))
 
     def _entry(self, real: str, found: Found) -> FileEntry:
         absolute = str(Path(real, *found.path))
@@ -206,6 +216,8 @@ class FileWorkspace:
 
     def _may(self, verb: Verb, written: str, real: str) -> bool:
         if not self._allows(verb, real):
+            return False
+        if not all(self._allows(verb, other) for other in self._aliases.of(verb, real)):
             return False
         named = os.path.normpath(written)
         return named == real or not self._is_inside(named) or self._allows(verb, named)
@@ -237,6 +249,25 @@ class FileWorkspace:
                 f"{path} is a directory", code="not_a_file", place=path, fix="name a file in it"
             )
         return above, name
+
+
+def _keep_settings(path: str, parent: int, name: str, data: bytes, *, is_there: bool) -> None:
+    """Refuse a `pyproject.toml` that says other things to ClawHive than the one in its place.
+
+    Raises:
+        ToolError: `denied`.
+    """
+    before = b""
+    if is_there:
+        with nofollow.regular_file(name, start=parent) as handle:
+            before = nofollow.read(handle, max(os.fstat(handle).st_size, len(data)) + 1)
+    if changes_settings(before, data):
+        raise ToolError(
+            f"{path} would change `[tool.clawhive]`, or cannot be read as TOML",
+            code="denied",
+            place=path,
+            fix="leave `[tool.clawhive]` as it is; only the user changes ClawHive's settings",
+        )
 
 
 def _read_up_to(handle: int, path: str, limit: int) -> bytes:

@@ -11,7 +11,7 @@ import anyio
 
 from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.policy.protected import GIT, OWN
+from clawhive_core.policy.protected import FENCED
 from clawhive_core.protocols.context import Stream
 from clawhive_core.protocols.sandbox import (
     HandlerCall,
@@ -97,7 +97,7 @@ class HandlerBoxes:
     ) -> HandlerOutcome:
         from clawhive_core.execution.handlers.child import ChildPython
 
-        own = (f"{context.scope.run.root}/{name}" for name in (*OWN, *GIT))
+        own = (f"{context.scope.run.root}/{name}" for name in FENCED)
         child = ChildPython(skill.folder, context.run_id, (*own, *self._private))
         try:
             return await child.run_handler(call, host, _printing(context))

@@ -14,6 +14,7 @@ from clawhive_core.execution.sandbox.directory import STREAMS, SandboxDirectory
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import Artifact
+from clawhive_core.policy.protected import protection_of
 from clawhive_core.protocols.sandbox import SandboxLimits
 
 _RESERVED = frozenset(f"{stream}.txt" for stream in STREAMS)
@@ -47,13 +48,14 @@ def collect(directory: SandboxDirectory, artifacts: str, limits: SandboxLimits) 
     """
     outputs = Outputs()
     try:
-        with nofollow.directory(nofollow.parts_of(os.path.realpath(artifacts))) as target:
+        folder = os.path.realpath(artifacts)
+        with nofollow.directory(nofollow.parts_of(folder)) as target:
             for stream in STREAMS:
                 data = directory.output(stream)
                 if data is not None:
                     outputs.artifacts.append(_save(target, (f"{stream}.txt",), data))
             with directory.changes() as (top, found):
-                _copy_all(top, target, found, _Room(limits), outputs)
+                _copy_all(top, target, folder, found, _Room(limits), outputs)
     except OSError as error:
         raise ToolError(
             f"outputs cannot be kept in {artifacts}: {error.strerror}",
@@ -83,10 +85,12 @@ class _Room:
         return None
 
 
-def _copy_all(top: int, target: int, found: list[Found], room: _Room, outputs: Outputs) -> None:
+def _copy_all(
+    top: int, target: int, folder: str, found: list[Found], room: _Room, outputs: Outputs
+) -> None:
     taken = {"/".join(one.path) for one in found} | _RESERVED
     for one in found:
-        reason = room.refusal(one)
+        reason = _protected(folder, one) or room.refusal(one)
         data = _read(top, one) if reason is None else None
         if data is None:
             shown = well_formed("/".join(one.path))
@@ -95,6 +99,12 @@ def _copy_all(top: int, target: int, found: list[Found], room: _Room, outputs: O
         room.files += 1
         room.bytes += len(data)
         outputs.artifacts.append(_save(target, _free_name(one.path, taken), data))
+
+
+def _protected(folder: str, found: Found) -> str | None:
+    """Return why a file's name keeps it out, None where it does not."""
+    kind = protection_of((*nofollow.parts_of(folder), *found.path))
+    return None if kind in {None, "sensitive"} else "a name that git, ClawHive or others act upon"
 
 
 def _read(top: int, found: Found) -> bytes | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from clawhive_core.capabilities import below, path_capability
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
+from clawhive_core.policy.protected import protection_of
 
 _VERBS = ("fs.read", "fs.write", "fs.delete", "fs.exec")
 
@@ -38,12 +39,14 @@ def _folder_of_all(root: Path, out: str) -> str:
 
 
 def _outside(folder: Path) -> str:
-    if ".clawhive" in folder.parts:
-        raise UsageError(
-            "a run's files cannot lie inside .clawhive",
-            place="--out",
-            fix="name another folder",
-        )
+    for spelled in (folder, Path(os.path.realpath(folder))):
+        if (kind := protection_of(spelled.parts[1:])) in {"own", "closed"}:
+            where = ".clawhive" if ".clawhive" in spelled.parts else f"{spelled}, which is {kind}"
+            raise UsageError(
+                f"a run's files cannot lie inside {where}",
+                place="--out",
+                fix="name another folder",
+            )
     return str(folder)
 
 
