@@ -15,7 +15,6 @@ from typing import Any, TextIO
 
 import click
 
-from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.texts import (
     MARK,
@@ -207,8 +206,7 @@ def next_line(error: Mapping[str, Any]) -> str | None:
 def note(text: str) -> None:
     """Print a line for people on stderr, unless they want it quiet."""
     context = click.get_current_context(silent=True)
-    settings = None if context is None else context.find_object(Settings)
-    if settings is None or not settings.quiet:
+    if context is None or not getattr(context.obj, "quiet", False):
         say(*printable_lines(text, _HARMLESS), err=True)
 
 

@@ -100,7 +100,28 @@ class Settings:
         """Open the project."""
         from clawhive_core.hive.hive import Hive
 
+        self._ask_for_lost()
         return Hive.open(self.root, flags=self.flags, plugins=self.load_plugins)
+
+    def _ask_for_lost(self) -> None:
+        """Ask whether to go on without what was trusted to tighten; opening refuses it else."""
+        import sys
+
+        from clawhive_core.cli.output import confirm, is_terminal, say
+
+        if not is_terminal(sys.stdin, sys.stderr) or os.environ.get("CLAWHIVE_RUN"):
+            return
+        config = self.config()
+        if not config.lost:
+            return
+        from clawhive_core.config import revoke_trust
+
+        for file, texts in config.lost.items():
+            for text in texts:
+                say(f"{file} no longer says: {text}", err=True)
+        confirm("You trusted this. Go on without it, and trust the file no longer?", abort=True)
+        for file in config.lost:
+            revoke_trust(file, user_dir=config.user_dir, env=os.environ)
 
     def plugins(self) -> PluginManager:
         """Return the installed plugins, imported by nobody."""

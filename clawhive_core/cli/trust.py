@@ -24,7 +24,7 @@ def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
     """Trust this project's configuration file, as it is now; a change ends it."""
     if ctx.invoked_subcommand is not None:
         return
-    from clawhive_core.config import refuse_inside_run, trust_project
+    from clawhive_core.config import refuse_inside_run, revoke_trust, trust_project
 
     settings = ctx.find_object(Settings) or Settings()
     refuse_inside_run(os.environ)
@@ -35,6 +35,9 @@ def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
             place=str(config.root),
             fix="there is nothing to trust until it has one",
         )
+    for texts in config.lost.values():
+        for text in texts:
+            note(f"would no longer count: {text}")
     for key in config.ignored:
         note(f"would count: {key}")
     if as_json and not yes:
@@ -42,6 +45,8 @@ def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Trust {config.project_file} as it is now?", abort=True)
     trusted = trust_project(config.project_file, user_dir=config.user_dir, env=os.environ)
+    for gone in config.lost.keys() - {config.project_file}:
+        revoke_trust(gone, user_dir=config.user_dir, env=os.environ)
     if as_json:
         _print_json(config)
     else:
@@ -71,11 +76,12 @@ def revoke(settings: Settings, *, as_json: bool) -> int:
 
     config = settings.config()
     file = config.project_file or config.root / "clawhive.toml"
-    done = revoke_trust(file, user_dir=config.user_dir, env=os.environ)
+    files = dict.fromkeys((file, *config.lost))
+    done = [revoke_trust(each, user_dir=config.user_dir, env=os.environ) for each in files]
     if as_json:
         _print_json(config)
     else:
-        say(f"no longer trusted: {file}" if done else f"was not trusted: {file}")
+        say(f"no longer trusted: {file}" if any(done) else f"was not trusted: {file}")
     return 0
 
 

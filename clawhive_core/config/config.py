@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any
@@ -25,6 +26,7 @@ from clawhive_core.config.settings import (
     suggest,
 )
 from clawhive_core.diagnostics.finding import Finding
+from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.model.patterns import pattern
 
@@ -32,6 +34,10 @@ REDACTED = "[redacted]"
 
 _SECRET = pattern(r"key|token|secret|password|passwd|credential|authorization", re.IGNORECASE)
 _DEFAULT = "default"
+
+
+Lost = Mapping[FilePath, tuple[str, ...]]
+"""What files no longer tighten, by file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,23 @@ class Config(Caching):
     """Whether the project's file counts in full; true where there is none."""
     ignored: tuple[str, ...] = ()
     """Keys of the project's file that do not count because of what it may not do."""
+    lost: Lost = field(default_factory=dict[FilePath, tuple[str, ...]])
+    """What the user trusted a file of the project to tighten and no longer counts, by that file."""
+
+    def require_kept(self) -> None:
+        """Raise where a trusted tightening has disappeared, before anything runs without it.
+
+        Raises:
+            ConfigError: `untrusted_project`.
+        """
+        for file, texts in self.lost.items():
+            raise ConfigError(
+                f"what you trusted this file to tighten no longer counts: {', '.join(texts)}",
+                code="untrusted_project",
+                place=os.fspath(file),
+                fix="put it back; or read the file, then run `clawhive trust`"
+                " (`clawhive trust revoke` where it has nothing to trust any more)",
+            )
 
     def get(self, key: str) -> Any:
         """Return the value of a key, its default where no layer gives one.

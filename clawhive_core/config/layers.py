@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from clawhive_core.config.setting import Setting, check, shorten
@@ -33,6 +34,29 @@ class Entry:
     place: str
     written: Path = ()
     """The key as the file spells it."""
+
+
+_TABLE = ("tool", "clawhive")
+
+
+def table_of(file: TomlFile) -> TomlFile | None:
+    """Return the table of a `pyproject.toml` that is ClawHive's, None where it has none.
+
+    Raises:
+        ConfigError: It is no table.
+    """
+    table: Any = file.data
+    for name in _TABLE:
+        table = cast("Mapping[str, Any]", table).get(name) if isinstance(table, Mapping) else None
+    if table is None:
+        return None
+    if not isinstance(table, Mapping):
+        raise ConfigError(
+            "`tool.clawhive` must be a table",
+            place=file.place(_TABLE),
+            fix="write its keys below a line `[tool.clawhive]`",
+        )
+    return replace(file, data=cast("Mapping[str, Any]", table), above=_TABLE)
 
 
 def file_entries(file: TomlFile, kind: str) -> tuple[tuple[Entry, ...], tuple[Finding, ...]]:

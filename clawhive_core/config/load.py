@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.config.config import Config, Value
 from clawhive_core.config.environment import environment_values, misspelt_variables
-from clawhive_core.config.layers import Entry, file_entries, leaves
+from clawhive_core.config.layers import Entry, file_entries, leaves, table_of
 from clawhive_core.config.root import PROJECT_FILE, find_root, shown_path, user_dir
-from clawhive_core.config.setting import check, is_tighter
+from clawhive_core.config.setting import check, is_tighter, shorten
 from clawhive_core.config.settings import Path, canonical_path, dotted, find, split
 from clawhive_core.config.tomlfile import TomlFile, parse_toml, read_bytes, read_toml
-from clawhive_core.config.trust import list_trust
+from clawhive_core.config.trust import TrustList, is_kept, list_trust
 from clawhive_core.diagnostics.finding import Finding, Fix, sorted_findings
 from clawhive_core.errors import ConfigError
 from clawhive_core.model.late import dataclass
-
-_TABLE = ("tool", "clawhive")
 
 
 def open_config(
@@ -74,6 +71,8 @@ def load_config(
     if project is not None:
         more, ignored = merge.add_project(project, trusted=trusted)
         found += more
+    lost = _lost(trust, root, merge.values)
+    found += [_gone(file, texts) for file, texts in lost.items()]
     merge.add(_environment(env))
     merge.add(_flags(flags or {}))
     return Config(
@@ -85,6 +84,37 @@ def load_config(
         project_sha256=project.sha256 if project else None,
         trusted=trusted,
         ignored=ignored,
+        lost=lost,
+    )
+
+
+def _lost(
+    trust: TrustList, root: FilePath, values: Mapping[Path, Value]
+) -> Mapping[FilePath, tuple[str, ...]]:
+    """Return what the user trusted these files to tighten, and which no longer counts."""
+    found: dict[FilePath, tuple[str, ...]] = {}
+    for name in (PROJECT_FILE, "pyproject.toml"):
+        real = os.path.realpath(root / name)
+        for entry in trust.entries:
+            if entry.path != real:
+                continue
+            gone = tuple(
+                f"{dotted(path)} = {shorten(kept)}"
+                for path, kept in entry.tightens
+                if not is_kept(path, kept, values[path].value if path in values else None)
+            )
+            if gone:
+                found[root / name] = gone
+    return found
+
+
+def _gone(file: FilePath, texts: tuple[str, ...]) -> Finding:
+    return Finding(
+        "CH0906",
+        "error",
+        f"what you trusted this file to tighten no longer counts: {', '.join(texts)}",
+        file=os.fspath(file),
+        fix=Fix("put it back; or read the file, then run `clawhive trust`"),
     )
 
 
@@ -124,22 +154,7 @@ def _pyproject(root: FilePath, cwd: FilePath | None, *, quiet: bool) -> TomlFile
         if quiet:
             return None
         raise
-    return _table_of(file)
-
-
-def _table_of(file: TomlFile) -> TomlFile | None:
-    table: Any = file.data
-    for name in _TABLE:
-        table = cast("Mapping[str, Any]", table).get(name) if isinstance(table, Mapping) else None
-    if table is None:
-        return None
-    if not isinstance(table, Mapping):
-        raise ConfigError(
-            "`tool.clawhive` must be a table",
-            place=file.place(_TABLE),
-            fix="write its keys below a line `[tool.clawhive]`",
-        )
-    return replace(file, data=cast("Mapping[str, Any]", table), above=_TABLE)
+    return table_of(file)
 
 
 def _environment(env: Mapping[str, str]) -> Iterable[Entry]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any, cast
 
+from clawhive_core.config.layers import file_entries, table_of
 from clawhive_core.config.private_file import PrivateFile
-from clawhive_core.config.tomlfile import read_bytes
+from clawhive_core.config.setting import check, is_tighter
+from clawhive_core.config.settings import Path, find
+from clawhive_core.config.tomlfile import parse_toml, read_bytes
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.errors import ConfigError, UsageError
 from clawhive_core.model.late import dataclass
@@ -26,10 +29,13 @@ class Trusted:
     sha256: str
     trusted_at: str
     """RFC 3339, UTC."""
+    tightens: tuple[tuple[Path, Any], ...] = ()
+    """What it tightened when it was trusted: keys and values."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON."""
-        return {"path": self.path, "sha256": self.sha256, "trusted_at": self.trusted_at}
+        found = {"path": self.path, "sha256": self.sha256, "trusted_at": self.trusted_at}
+        return {**found, "tightens": [[list(path), value] for path, value in self.tightens]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +45,13 @@ class TrustList:
     entries: tuple[Trusted, ...]
     findings: tuple[Finding, ...] = ()
 
-    def trusts(self, file: Path, sha256: str) -> bool:
+    def trusts(self, file: FilePath, sha256: str) -> bool:
         """Return whether the file, with these bytes, is trusted."""
         real = os.path.realpath(file)
         return any(entry.path == real and entry.sha256 == sha256 for entry in self.entries)
 
 
-def list_trust(user_dir: Path) -> TrustList:
+def list_trust(user_dir: FilePath) -> TrustList:
     """Return what the user trusts; a file that cannot be used counts as empty, with a finding."""
     file = user_dir / _FILE
     try:
@@ -56,7 +62,7 @@ def list_trust(user_dir: Path) -> TrustList:
 
 
 def trust_project(
-    file: Path, *, user_dir: Path, env: Mapping[str, str], sha256: str | None = None
+    file: FilePath, *, user_dir: FilePath, env: Mapping[str, str], sha256: str | None = None
 ) -> Trusted:
     """Trust a project's configuration file with the bytes that it has now.
 
@@ -79,7 +85,7 @@ def trust_project(
     return entry
 
 
-def revoke_trust(file: Path, *, user_dir: Path, env: Mapping[str, str]) -> bool:
+def revoke_trust(file: FilePath, *, user_dir: FilePath, env: Mapping[str, str]) -> bool:
     """Trust a project's file no longer; whether it was trusted. The file need not exist any more.
 
     Raises:
@@ -99,6 +105,43 @@ def revoke_trust(file: Path, *, user_dir: Path, env: Mapping[str, str]) -> bool:
     return True
 
 
+def is_kept(path: Path, kept: Any, now: Any) -> bool:
+    """Whether a setting is as strict as it was, or stricter; a value of None is no value.
+
+    Args:
+        path: The setting's.
+        kept: Its value in the file that was trusted, from JSON.
+        now: Its value.
+    """
+    setting = find(path)
+    if setting is None or setting.tighter is None:
+        return True
+    try:
+        before = check(setting, kept, ".".join(path))
+    except ConfigError:
+        return True  # the setting takes other values by now
+    now = setting.default if now is None else now
+    if setting.union:
+        return set(before) <= set(now)
+    return now == before or is_tighter(setting, now, before)
+
+
+def _tightens(file: FilePath, data: bytes, shown: str) -> tuple[tuple[Path, Any], ...]:
+    try:
+        read = parse_toml(data, file, shown)
+        table = table_of(read) if file.name == "pyproject.toml" else read
+        entries = file_entries(table, "")[0] if table is not None else ()
+    except ConfigError:
+        return ()  # it cannot be used as it is, so that nothing of it counts
+    return tuple(
+        (each.path, each.value)
+        for each in entries
+        if each.setting.tighter is not None
+        and each.value != each.setting.default
+        and is_tighter(each.setting, each.value, each.setting.default)
+    )
+
+
 def refuse_inside_run(env: Mapping[str, str], what: str = "trust") -> None:
     """Raise where the caller was started by a run: no agent decides about itself.
 
@@ -115,7 +158,7 @@ def refuse_inside_run(env: Mapping[str, str], what: str = "trust") -> None:
         )
 
 
-def _entry(file: Path, expected: str | None) -> Trusted:
+def _entry(file: FilePath, expected: str | None) -> Trusted:
     import hashlib
     from datetime import UTC, datetime
 
@@ -129,7 +172,7 @@ def _entry(file: Path, expected: str | None) -> Trusted:
             "the file changed while you looked at it", place=shown, fix="read it again, then trust"
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Trusted(os.path.realpath(file), sha256, now)
+    return Trusted(os.path.realpath(file), sha256, now, _tightens(file, data, shown))
 
 
 def _parse(data: bytes) -> tuple[Trusted, ...]:
@@ -149,15 +192,17 @@ def _parse(data: bytes) -> tuple[Trusted, ...]:
 
 def _read_entry(entry: Any) -> Trusted:
     try:
-        found = Trusted(entry["path"], entry["sha256"], entry["trusted_at"])
-    except (TypeError, KeyError) as error:
+        # Entries of before have no tightenings.
+        kept = tuple((tuple(map(str, path)), value) for path, value in entry.get("tightens", ()))
+        found = Trusted(entry["path"], entry["sha256"], entry["trusted_at"], kept)
+    except (AttributeError, TypeError, KeyError) as error:
         raise ValueError("an entry lacks path, sha256 or trusted_at") from error
     if not all(isinstance(part, str) for part in (found.path, found.sha256, found.trusted_at)):
         raise ValueError("an entry holds what is no text")
     return found
 
 
-def _unusable(file: Path, why: str) -> Finding:
+def _unusable(file: FilePath, why: str) -> Finding:
     return Finding(
         "CH0903",
         "warning",
@@ -167,7 +212,7 @@ def _unusable(file: Path, why: str) -> Finding:
     )
 
 
-def _kept(user_dir: Path) -> tuple[Trusted, ...]:
+def _kept(user_dir: FilePath) -> tuple[Trusted, ...]:
     """Return the entries to keep; a file that cannot be used is renamed, not overwritten."""
     found = list_trust(user_dir)
     if found.findings:
@@ -175,10 +220,10 @@ def _kept(user_dir: Path) -> tuple[Trusted, ...]:
     return found.entries
 
 
-def _write(user_dir: Path, entries: tuple[Trusted, ...]) -> None:
+def _write(user_dir: FilePath, entries: tuple[Trusted, ...]) -> None:
     projects = [entry.to_dict() for entry in entries]
     _file(user_dir).write({"schema": _SCHEMA, "projects": projects})
 
 
-def _file(user_dir: Path) -> PrivateFile:
+def _file(user_dir: FilePath) -> PrivateFile:
     return PrivateFile(user_dir, _FILE, "the list of trusted projects")

@@ -40,11 +40,13 @@ async def opened(
     """Open a project, give what `kind` makes of it, and close it.
 
     Raises:
-        ConfigError: The configuration cannot be used.
+        ConfigError: The configuration cannot be used; `untrusted_project`: what it was trusted to
+            tighten is gone.
         StorageError: `.clawhive/hive.db` cannot be opened; `forged_rights`: a table of it gives a
             right that the log does not.
     """
     config = open_config(path, flags, env)
+    config.require_kept()
     log = open_founded(config)
     try:
         lent = PluginEnvironment(env, log.redactor.add)

@@ -153,7 +153,7 @@ def test_trust_is_listed_and_revoked(place):
     [entry] = list_trust(place.user_dir).entries
     assert entry.path == os.path.realpath(place.project)
     assert entry.trusted_at.endswith("+00:00")
-    assert set(entry.to_dict()) == {"path", "sha256", "trusted_at"}
+    assert set(entry.to_dict()) == {"path", "sha256", "trusted_at", "tightens"}
     place.project.unlink()
     assert revoke_trust(place.project, user_dir=place.user_dir, env={}) is True
     assert revoke_trust(place.project, user_dir=place.user_dir, env={}) is False
@@ -315,3 +315,71 @@ def test_what_may_be_set_without_trust_is_a_short_known_list():
 
 def test_every_tightening_setting_says_what_is_tighter():
     assert [s.key for s in SETTINGS.values() if s.project == "tighten" and not s.tighter] == []
+
+
+TIGHT = '[policy]\ndeny = ["net.http:**"]\n[loop]\nmax_tool_rounds = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (TIGHT, ()),
+        (TIGHT + "[plugins]\nstrict = true\n", ()),
+        (TIGHT.replace("2", "1"), ()),
+        (TIGHT.replace("2", "3"), ("loop.max_tool_rounds = 2",)),
+        (TIGHT.replace("net.http", "fs.read"), ("policy.deny = ['net.http:**']",)),
+        ("", ("loop.max_tool_rounds = 2", "policy.deny = ['net.http:**']")),
+    ],
+)
+def test_a_trusted_tightening_that_is_gone_is_told_and_stops_what_runs(place, text, lost):
+    place.write(TIGHT, trust=True)
+    config = place.write(text).load()
+    assert sorted(sum(config.lost.values(), ())) == sorted(lost)
+    assert [each.code for each in config.findings if each.code == "CH0906"] == ["CH0906"] * bool(
+        lost
+    )
+    if not lost:
+        config.require_kept()
+        return
+    with pytest.raises(ConfigError) as caught:
+        config.require_kept()
+    assert caught.value.code == "untrusted_project"
+    assert "clawhive trust" in caught.value.fix
+    place.write(text, trust=True)
+    assert place.load().lost == {}
+
+
+def test_a_trusted_file_that_is_gone_is_missed_until_it_is_trusted_no_longer(place):
+    place.write(TIGHT, trust=True)
+    place.project.unlink()
+    assert list(place.load().lost) == [place.project]
+    revoke_trust(place.project, user_dir=place.user_dir, env={})
+    assert place.load().lost == {}
+
+
+def test_a_table_that_is_gone_from_a_trusted_pyproject_is_missed(place):
+    file = place.root / "pyproject.toml"
+    file.write_text("[tool.clawhive.policy]\ndeny = ['net.http:**']\n")
+    trust_project(file, user_dir=place.user_dir, env={})
+    assert place.load().lost == {}
+    file.write_text("[project]\n")
+    config = place.load()
+    assert config.project_file is None
+    assert config.lost == {file: ("policy.deny = ['net.http:**']",)}
+
+
+def test_what_the_user_says_over_the_file_is_no_loss(place):
+    place.write(TIGHT, trust=True)
+    config = place.load(flags={"loop.max_tool_rounds": 9})
+    assert (config.get("loop.max_tool_rounds"), dict(config.lost)) == (9, {})
+
+
+def test_an_entry_of_before_has_no_tightenings_and_is_trusted(place):
+    place.write(TIGHT, trust=True)
+    file = place.user_dir / "trust.json"
+    document = json.loads(file.read_text())
+    del document["projects"][0]["tightens"]
+    file.write_text(json.dumps(document))
+    assert place.load().trusted
+    place.write("")
+    assert place.load().lost == {}
