@@ -21,7 +21,7 @@ from clawhive_core.capabilities import (
     verb_of,
 )
 from clawhive_core.errors import CapabilityError, InvalidInput
-from clawhive_core.execution.files.aliases import Aliases
+from clawhive_core.execution.files.aliases import Aliases, is_linked
 from clawhive_core.execution.files.nofollow import real_path
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
@@ -190,6 +190,8 @@ def _files(
     for name in names:
         capability, path = _file(template, name, variables)
         found.append(below(capability) if template.deep else capability)
+        if template.verb == "fs.read" and not is_linked(path):
+            continue
         aliases = aliases or Aliases(variables["workspace"])
         others = aliases.of(template.verb, path, deep=template.deep)
         found += [path_capability(template.verb, other) for other in others]

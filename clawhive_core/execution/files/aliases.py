@@ -75,6 +75,14 @@ class Aliases:
             yield from _protected_in(os.path.join(home, folder))  # noqa: PTH118 - as above
 
 
+def is_linked(path: str) -> bool:
+    """Whether a file may have other names: more than one, which folders have as well."""
+    try:
+        return os.lstat(path).st_nlink > 1
+    except (OSError, ValueError):
+        return False
+
+
 def _in_repository(path: str) -> Iterator[str]:
     """Yield the path as one of a `.git`, where git takes a folder above it for a repository."""
     folder = path
@@ -83,16 +91,21 @@ def _in_repository(path: str) -> Iterator[str]:
     while (above := folder.rpartition("/")[0]) and above != folder:
         folder = above
         head = f"{folder}/HEAD"
-        try:
-            known = os.lstat(head)
-        except (OSError, ValueError):
-            continue
-        if _is_head(head, known):
+        if _is_there(head) and _is_head(head):
             yield f"{folder}/.git{path[len(folder) :]}"
 
 
-def _is_head(path: str, found: os.stat_result) -> bool:
+_FOLLOWS = os.access not in os.supports_follow_symlinks
+
+
+def _is_there(path: str) -> bool:
+    """Whether a name is there, be it a link to nowhere; most are not, and no error is raised."""
+    return os.access(path, os.F_OK, follow_symlinks=_FOLLOWS)
+
+
+def _is_head(path: str) -> bool:
     with suppress(OSError):
+        found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
             return True
         if stat.S_ISREG(found.st_mode):
