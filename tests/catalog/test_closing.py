@@ -78,6 +78,7 @@ class Plugins:
     def providers(self): return [self.one]
     def contributions(self, hook): return []
     def failed_hooks(self, hook): return []
+    def packages(self): return {}
     def records(self): return []
 
 manager = Hive.open(sys.argv[1], env={}, plugins=lambda config, env: Plugins())
