@@ -143,7 +143,7 @@ def test_a_database_file_that_nobody_may_write_is_said_with_its_place(processes,
     done = processes(*SNIPPET, "--json", **ordinary)
     assert done.code == 1
     error = json.loads(done.out)
-    assert error["error"] == "storage_failed"
+    assert error["error"] == "log_write_failed"
     assert "hive.db" in json.dumps(error)
     path.chmod(0o600)
     assert_goes_on(processes)
