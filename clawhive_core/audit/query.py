@@ -21,26 +21,9 @@ _LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
-class EventFilter:
-    """Which events are wanted; what is None does not matter."""
+class EventFilter(EventsWhere):
+    """Which events are wanted: by what the log can be asked for, and by any text in them."""
 
-    run_id: str | None = None
-    trace_id: str | None = None
-    task_id: str | None = None
-    step_id: str | None = None
-    parent_run_id: str | None = None
-    """The run that started those whose events are wanted."""
-    tool: str | None = None
-    principal: str | None = None
-    kind: str | None = None
-    """A kind, or the part before its dot: `approval` stands for all kinds of approvals."""
-    status: str | None = None
-    decision: str | None = None
-    """`allow`, `ask` or `deny`, as the body says."""
-    since: str | None = None
-    """The first moment that counts, as rows hold it."""
-    until: str | None = None
-    """The first moment that counts no more."""
     text: str | None = None
     """A text somewhere in the body, its previews or its bodies kept outside, in any case."""
 
@@ -140,9 +123,8 @@ def oldest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
 
 def _pages(log: EventLog, wanted: EventFilter, *, reverse: bool) -> Iterator[StoredEvent]:
     """Yield what the filter lets through, a page at a time, so that nothing is held open."""
-    facts = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
+    facts = {each.name: getattr(wanted, each.name) for each in fields(EventsWhere)}
     search = None if wanted.text is None else TextSearch(log, wanted.text)
-    del facts["text"]
     query, after = EventsWhere(**facts), None
     while True:
         page = log.find(query, Window(limit=_PAGE, after=after, reverse=reverse))
