@@ -73,6 +73,9 @@ class Conversations:
         if conversation_id is None:
             return Said()
         known = self._known.pop(conversation_id, Said())
+        if known.messages and last_turn(self._log, conversation_id) == known.run_id:
+            self._known[conversation_id] = known
+            return known
         for (run_id,) in map(tuple, self._log.read(TURNS, (conversation_id,))):
             found = known if known.run_id == run_id else said_until(self._log, run_id, known)
             if found.messages:
