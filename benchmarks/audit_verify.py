@@ -18,7 +18,7 @@ import measure
 from log_append import event
 
 from clawhive_core.audit.verify import verify
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 
 _BATCH = 500
 

@@ -24,7 +24,6 @@ from measure import Sample, Series, alternate, arguments, clock, costs, finish, 
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.execution.wiring import Wiring
@@ -37,6 +36,7 @@ from clawhive_core.policy.starter import starter_grants
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.runs.record import schema as runs
+from clawhive_core.storage.sqlite.log import EventLog
 
 GOAL = 1.6
 TOOLS = 50

@@ -17,12 +17,11 @@ from pathlib import Path
 
 import anyio
 
-from clawhive_core.events.chain import INSERT, TIP
-from clawhive_core.events.log import EventLog, now
-from clawhive_core.events.schema import SCHEMA
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.events import Blob, Event
-from clawhive_core.storage.database import open_database
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.log import EventLog, now
+from clawhive_core.storage.sqlite.schema import INSERT, SCHEMA, TIP
 
 BODY = {
     "step": {"name": "tool.file.read", "label": "file.read", "ordinal": 1},

@@ -148,7 +148,7 @@ def processes(runs: int) -> dict[str, Any]:
         CannotRun: Something is lost, doubled, or not as it was written.
     """
     from clawhive_core.audit.verify import verify
-    from clawhive_core.storage.database import open_database
+    from clawhive_core.storage.sqlite.database import open_database
 
     ours = next(peer for peer in PEERS if peer.name == OURS)
     with folders() as (root, home):
@@ -239,7 +239,7 @@ async def demo_runs(root: Path, count: int) -> tuple[float, float]:
 
 def vacuumed(path: Path) -> int:
     """Return the size of a database's pages that are in use, the write-ahead log's included."""
-    from clawhive_core.storage.database import open_database
+    from clawhive_core.storage.sqlite.database import open_database
 
     with closing(open_database(path, read_only=True)) as connection:
         facts = (

@@ -45,7 +45,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "tests/cli/test_suspended.py",
         "tests/execution",
     ),
-    "events": ("tests/events", "tests/audit"),
+    "events": ("tests/storage",),
+    "storage": ("tests/storage", "tests/audit"),
     "execution": (
         "tests/execution",
         "tests/runs/test_approvals.py",
@@ -158,7 +159,7 @@ EQUAL: Mapping[tuple[str, str, str], str] = {
         "a shortcut: both ways say whether a text holds one of the same needles",
     ),
     (
-        "clawhive_core/events/writer.py",
+        "clawhive_core/storage/sqlite/writer.py",
         "guard deleted",
         "if self._usability.closing:",
     ): "it saves the last 20 ms of a closing log: `close` rings the bell after it set the flag",

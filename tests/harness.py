@@ -8,7 +8,6 @@ from pathlib import Path
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.execution.wiring import ExecutorLimits, Wiring
@@ -18,6 +17,7 @@ from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 def exports(*names):

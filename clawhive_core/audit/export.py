@@ -16,11 +16,11 @@ from clawhive_core.audit.otlp import traces
 from clawhive_core.audit.query import EventFilter, oldest_first
 from clawhive_core.audit.spans import Load, Span, SpanFold
 from clawhive_core.errors import ClawHiveError, UsageError
-from clawhive_core.events.chain import SELECT
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT
 
 Format = Literal["jsonl", "otel", "ocsf"]
 

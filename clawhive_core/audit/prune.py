@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from clawhive_core.events.kinds import BODIES_PRUNED
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.pruning import present_bodies, remove_bodies, unused_bodies
 from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.pruning import present_bodies, remove_bodies, unused_bodies
 
 _BATCH = 500
 """Bodies a transaction: others wait no longer than that takes."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from clawhive_core.audit.text import TextSearch
 from clawhive_core.errors import UnknownId
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import EventsWhere, Window
+from clawhive_core.storage.sqlite.log import EventLog
 
 _PAGE = 500
 _IDS = ("run_id", "trace_id", "task_id", "step_id")

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.protocols.sink import AuditSink
+from clawhive_core.storage.sqlite.log import EventLog
 
 _MAX_WAITING = 100_000
 _GRACE_SECONDS = 1.0

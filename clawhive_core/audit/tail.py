@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
-from clawhive_core.events.chain import SELECT
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.texts import printable
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT
 
 _SHORT_ID = 8
 _SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason", "skill")

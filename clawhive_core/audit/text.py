@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.references import references
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.references import references
 
 
 class TextSearch:

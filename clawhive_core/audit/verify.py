@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
-from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
+from clawhive_core.events.chain import COLUMNS, genesis, row_hash
 from clawhive_core.events.kinds import BODIES_PRUNED
-from clawhive_core.events.references import references
-from clawhive_core.events.schema import TRIGGERS
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.database import open_database
-from clawhive_core.storage.faults import storage_error
-from clawhive_core.storage.schema import database_id
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.migrations import database_id
+from clawhive_core.storage.sqlite.references import references
+from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
 
 MOST_PROBLEMS = 100
 """After this many problems the check stops: the log is broken, and the first ones say where."""

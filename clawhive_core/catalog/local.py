@@ -21,12 +21,12 @@ from clawhive_core.errors import (
     UnknownId,
     UsageError,
 )
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.tool import ToolDeclaration, ToolOptions, declaration_of
 from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.storage.sqlite.log import EventLog
 
 PROVIDER_ID = LOCAL
 _CONTEXT = "ctx"

@@ -15,8 +15,8 @@ from clawhive_core.errors import UsageError
 if TYPE_CHECKING:
     from clawhive_core.audit.export import Format
     from clawhive_core.audit.query import EventFilter
-    from clawhive_core.events.log import EventLog
     from clawhive_core.model.events import StoredEvent
+    from clawhive_core.storage.sqlite.log import EventLog
 
 INTERRUPTED = 130
 
@@ -183,8 +183,8 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
 
     from clawhive_core.audit.prune import prune as remove
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.events.pruning import free_bytes
-    from clawhive_core.events.pruning import vacuum as write_anew
+    from clawhive_core.storage.sqlite.pruning import free_bytes
+    from clawhive_core.storage.sqlite.pruning import vacuum as write_anew
 
     refuse_inside_run(os.environ, "the log's bodies")
     moment = _moment(before, "--before", datetime.now(UTC))
@@ -288,7 +288,7 @@ def rotate(settings: Settings, *, as_json: bool) -> None:
 
 def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> None:
     from clawhive_core.audit.keys import Keys
-    from clawhive_core.storage.faults import storage_error
+    from clawhive_core.storage.sqlite.faults import storage_error
 
     keys = Keys(settings.config().user_dir)
     try:

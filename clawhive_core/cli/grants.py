@@ -20,12 +20,12 @@ from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
-    from clawhive_core.events.log import EventLog
     from clawhive_core.model.grants import Mode
     from clawhive_core.model.records import RunRecord
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.policy.grants import GrantBook, Wish
     from clawhive_core.policy.suspension import FindTool
+    from clawhive_core.storage.sqlite.log import EventLog
 
 
 class _Right(TypedDict):

@@ -15,9 +15,9 @@ from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
     from clawhive_core.config import Config
-    from clawhive_core.events.log import EventLog
     from clawhive_core.hive.hive import Hive
     from clawhive_core.plugins.manager import PluginManager
+    from clawhive_core.storage.sqlite.log import EventLog
 
 T = TypeVar("T")
 

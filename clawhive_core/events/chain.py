@@ -29,15 +29,6 @@ COLUMNS = (
 """The columns of `events`, in the order in which they are hashed; `hash` itself is not."""
 
 
-def selecting(columns: Sequence[str]) -> str:
-    """Return the beginning of a query for columns of `events`."""
-    return f"SELECT {', '.join(columns)} FROM events"  # noqa: S608 - our own column names
-
-
-SELECT = selecting(COLUMNS)
-INSERT = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - our own column names
-TIP = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
-
 # For an array of text, integers and null this is RFC 8785 to the byte, at a tenth of its cost.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

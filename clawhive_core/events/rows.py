@@ -283,7 +283,7 @@ def _stays_inline(kind: str, value: Any, data: bytes) -> bool:
 
 
 def stored(row: Sequence[Any]) -> StoredEvent:
-    """Return the event in a row of `chain.SELECT`."""
+    """Return the event in a row, its columns in the order of `chain.COLUMNS`."""
     seq, ts, kind, version, *ids, body, prev, digest = row
     event = Event(kind, body_of(body), *ids, version=version)
     return StoredEvent(seq, ts, event, prev, digest)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 
 from clawhive_core.errors import ClawHiveError, RunError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import rate_limited, refuse, subscription_required
 from clawhive_core.model.late import dataclass
@@ -18,6 +17,7 @@ from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.stores import SubscriptionStore
 from clawhive_core.skills.contracts.skill import Access, Skill
+from clawhive_core.storage.sqlite.log import EventLog
 
 _PREFIX = "skill_"
 

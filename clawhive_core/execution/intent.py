@@ -9,7 +9,6 @@ from clawhive_core.events.kinds import (
     QUOTA_RESERVED,
     QUOTA_RETURNED,
 )
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import rate_limited, unapproved
 from clawhive_core.model.events import Event
@@ -25,6 +24,7 @@ from clawhive_core.protocols.ledger import (
     RunOwnedBy,
     Unmet,
 )
+from clawhive_core.storage.sqlite.log import EventLog
 
 _USED_UP = "grant_used_up"
 _COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))

@@ -7,13 +7,13 @@ import sqlite3
 from typing import Any
 
 from clawhive_core.errors import InvalidInput, ToolError
-from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.events import Blob, Event, StoredEvent
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.log import EventLog, Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 LARGEST = 1024 * 1024
 """The canonical JSON of one value, in bytes."""

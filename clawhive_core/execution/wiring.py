@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Protocol
 
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.http.connections import Connections
@@ -17,6 +16,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.context import Store
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 class Completer(Protocol):

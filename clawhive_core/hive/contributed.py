@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import run_bounded
-from clawhive_core.events.log import EventLog
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
 from clawhive_core.protocols.adapter import LlmAdapter
@@ -19,6 +18,7 @@ from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
+from clawhive_core.storage.sqlite.log import EventLog
 
 _GRACE_SECONDS = 1.0
 

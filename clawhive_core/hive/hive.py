@@ -18,7 +18,6 @@ from clawhive_core.catalog.local import ToolsFacade, configured_tools, revised
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.approvals.considered import consider
@@ -53,6 +52,7 @@ from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
 from clawhive_core.runs.requests import RequestMaker, RunOptions, TodaysTools
 from clawhive_core.runs.session import Session
+from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode

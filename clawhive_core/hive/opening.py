@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 from clawhive_core.config.config import Config
 from clawhive_core.config.load import open_config
-from clawhive_core.events.log import EventLog
 from clawhive_core.hive.project_log import open_founded
 from clawhive_core.hive.watchdog import Watched, watched
 from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.storage.sqlite.log import EventLog
 
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 

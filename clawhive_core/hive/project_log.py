@@ -12,12 +12,7 @@ import anyio
 
 from clawhive_core.config.config import Config
 from clawhive_core.errors import ClawHiveError, StorageError
-from clawhive_core.events.chain import TIP
-from clawhive_core.events.expectations import Founding
-from clawhive_core.events.founded import require_founded
 from clawhive_core.events.kinds import TABLES_REBUILT
-from clawhive_core.events.log import EventLog, Projections
-from clawhive_core.events.rebuild import Difference, compare, rebuild
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution import store
 from clawhive_core.model.approvals import Approval
@@ -27,6 +22,11 @@ from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.policy import approval_rows, ledger, quotas, subscriptions
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs.record import schema as runs_schema
+from clawhive_core.storage.sqlite.expectations import Founding
+from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite.log import EventLog, Projections
+from clawhive_core.storage.sqlite.rebuild import Difference, compare, rebuild
+from clawhive_core.storage.sqlite.schema import TIP
 
 if TYPE_CHECKING:
     from clawhive_core.audit.checkpoints import Checkpoints, Signer

@@ -16,7 +16,6 @@ from clawhive_core.protocols.ledger import (
 )
 
 if TYPE_CHECKING:
-    from clawhive_core.events.log import EventLog
     from clawhive_core.model.approvals import Approval
     from clawhive_core.model.events import StoredEvent
     from clawhive_core.model.records import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         RunRecord,
         StepRecord,
     )
+    from clawhive_core.storage.sqlite.log import EventLog
 
 LIMIT = 50
 """How many a page holds where nothing else is said."""

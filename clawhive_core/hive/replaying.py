@@ -9,7 +9,6 @@ from typing import Any, Literal, cast, get_args
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NotReplayable, UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.executor import Executor
 from clawhive_core.model.late import dataclass
 from clawhive_core.runs.orchestrator import Orchestrator
@@ -26,6 +25,7 @@ from clawhive_core.runs.replays.replay_live import (
 from clawhive_core.runs.replays.what_if import what_if
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.storage.sqlite.log import EventLog
 
 ReplayMode = Literal["exact", "tools", "model", "policy"]
 """What is done anew: nothing but our own code, the tools, the model, or the decisions."""

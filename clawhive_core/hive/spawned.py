@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.errors import NeedHumanApproval, RunError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.results import error_of
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
@@ -20,6 +19,7 @@ from clawhive_core.runs.offering.agents import agent_of
 from clawhive_core.runs.record.lineage import child_of_step
 from clawhive_core.runs.record.ownership import cancel, recover
 from clawhive_core.runs.record.view import run_json
+from clawhive_core.storage.sqlite.log import EventLog
 
 _AT_WORK = frozenset({"pending", "running"})
 _POLL_SECONDS = 0.5

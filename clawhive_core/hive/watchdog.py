@@ -17,7 +17,7 @@ from clawhive_core.model.late import dataclass
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from clawhive_core.events.log import EventLog
+    from clawhive_core.storage.sqlite.log import EventLog
 
 PATIENCE_SECONDS = 20.0
 """How long a loop may stand still before that is told, where no configuration is read yet."""

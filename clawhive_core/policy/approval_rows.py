@@ -6,11 +6,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from clawhive_core.events.founded import Standing, require_unaltered
-from clawhive_core.events.log import Projections
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.founded import Standing, require_unaltered
+from clawhive_core.storage.sqlite.log import Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 SCHEMA = RoomSchema(
     "approvals",

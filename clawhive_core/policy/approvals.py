@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import ClawHiveError, RunError, StorageError, UnknownId, UsageError
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.queries import approval as _approval
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -33,7 +31,9 @@ from clawhive_core.protocols.ledger import (
     RunOwnedBy,
     Unmet,
 )
-from clawhive_core.storage.database import open_database
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.queries import approval as _approval
 
 if TYPE_CHECKING:
     from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict

@@ -10,7 +10,6 @@ from typing import Any
 
 from clawhive_core.capabilities import Capability, contains, parse
 from clawhive_core.errors import UnknownId, UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
 from clawhive_core.model.ids import new_id
@@ -36,6 +35,7 @@ from clawhive_core.policy.persistent import (
 from clawhive_core.policy.suspension import FindTool, changed, renewed, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 from clawhive_core.protocols.ledger import GrantIs, Unmet
+from clawhive_core.storage.sqlite.log import EventLog
 
 _UNITS: Mapping[str, str] = {
     "s": "seconds",

@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.errors import RunError
-from clawhive_core.events.chain import SELECT, row_hash
-from clawhive_core.events.founded import Standing, altered_event, forged_rights
+from clawhive_core.events.chain import row_hash
 from clawhive_core.events.kinds import GRANT_ISSUED, GRANT_USED
-from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.policy.sets import MOST, divided, member_id, members_of, read, set_of
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.founded import Standing, altered_event, forged_rights
+from clawhive_core.storage.sqlite.log import EventLog, Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.schema import SELECT
 
 # Version 6: only what stands is a row, which names the event that issued it; what has ended is in
 # the log, from which the view takes it.

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawhive_core.errors import RunError
-from clawhive_core.events.expectations import goes_on
 from clawhive_core.events.kinds import QUOTA_RESERVED, QUOTA_RETURNED
-from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import QuotaLeft
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.expectations import goes_on
+from clawhive_core.storage.sqlite.log import EventLog, Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 TABLE = "quotas"
 SCHEMA = RoomSchema(

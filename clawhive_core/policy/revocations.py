@@ -9,10 +9,10 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from clawhive_core.config.private_file import FileVersion, version_of
-from clawhive_core.events.log import EventLog
 from clawhive_core.policy.ledger import standing_of
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite.log import EventLog
 
 _LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
 _NAMED = (

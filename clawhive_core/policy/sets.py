@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Any, cast
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
+from clawhive_core.storage.sqlite.log import EventLog
 
 MOST = 256
 """The rights of a set; two hexadecimal digits of a member's id number it."""

@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 
 from clawhive_core.errors import PluginError
-from clawhive_core.events.founded import Standing
 from clawhive_core.events.kinds import SUBSCRIPTION_ADDED, SUBSCRIPTION_REMOVED
-from clawhive_core.events.log import EventLog, Projections
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.protocols.ledger import SubscriptionIs, Unmet
 from clawhive_core.protocols.stores import Subscription
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.founded import Standing
+from clawhive_core.storage.sqlite.log import EventLog, Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 TABLE = "subscriptions"
 _KINDS = f"kind IN ('{SUBSCRIPTION_ADDED}', '{SUBSCRIPTION_REMOVED}')"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.scope import RunScope
@@ -51,6 +50,7 @@ from clawhive_core.runs.record.ownership import fence_of
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
+from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from clawhive_core.runs.replays.replay import Record

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import cast
 
 from clawhive_core.errors import RunError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.nested.repeater import Repeater
@@ -46,6 +45,7 @@ from clawhive_core.runs.replays.replay_live import (
     tools_of,
 )
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 class ResumingJournal(RecordedJournal):

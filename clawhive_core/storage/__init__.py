@@ -1,4 +1,5 @@
-"""SQLite files: opening, pragmas, per-room migrations; folders made from a template.
+"""Where things are kept: the SQLite ledger, and folders made from a template.
 
-May import `diagnostics` and what lies below it; knows no table but its own two.
+May import `events` and what lies below it. Rooms above know the ledger by
+`clawhive_core.protocols.ledger` only.
 """

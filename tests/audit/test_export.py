@@ -7,8 +7,8 @@ import pytest
 from clawhive_core.audit.export import lines, write_file
 from clawhive_core.audit.query import EventFilter
 from clawhive_core.errors import UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.testing import ScriptedModel, memory_hive
 from clawhive_core.testing.scripted import calling
 

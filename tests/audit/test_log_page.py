@@ -10,8 +10,8 @@ import pytest
 from clawhive_core.audit import verify as verify_module
 from clawhive_core.events.chain import COLUMNS
 from clawhive_core.events.kinds import KINDS
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.log import EventLog
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "log.md").read_text(encoding="utf-8")
 (_, PROGRAM) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

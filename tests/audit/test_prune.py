@@ -3,10 +3,10 @@ import pytest
 from clawhive_core.audit import prune as prune_module
 from clawhive_core.audit.prune import prune
 from clawhive_core.audit.verify import verify
-from clawhive_core.events import pruning
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.pruning import free_bytes, vacuum
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite import pruning
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.pruning import free_bytes, vacuum
 
 D = "2026-06-01T00:00:00.000000Z"
 OLD, NEW = "2026-05-01T00:00:00.000000Z", "2026-07-01T00:00:00.000000Z"

@@ -2,8 +2,8 @@ import pytest
 
 from clawhive_core.audit.query import EventFilter, find_ids, query
 from clawhive_core.errors import UnknownId
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.log import EventLog
 
 RUN, OTHER = "run_aa11000000000000", "run_aa22000000000000"
 

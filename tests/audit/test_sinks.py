@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from clawhive_core.audit.sinks import SinkFanout
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.runs.record.aside import beside
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 class Sink:

@@ -2,8 +2,8 @@ import anyio
 import pytest
 
 from clawhive_core.audit.tail import follow, line, tail
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @pytest.fixture

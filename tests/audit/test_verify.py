@@ -8,10 +8,10 @@ import pytest
 from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.verify import MOST_PROBLEMS, verify
 from clawhive_core.errors import StorageError
-from clawhive_core.events.chain import COLUMNS, SELECT, genesis, row_hash
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.schema import TRIGGERS
+from clawhive_core.events.chain import COLUMNS, genesis, row_hash
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
 
 ROWS = 20
 SIGNED = 15

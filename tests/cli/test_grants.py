@@ -208,9 +208,9 @@ def test_the_rights_of_a_task_types_steps_are_shown_before_it_runs(clawhive):
 
 
 def test_what_a_step_that_goes_on_has_is_listed(clawhive):
-    from clawhive_core.events.log import EventLog
     from clawhive_core.model.grants import CapabilityGrant
     from clawhive_core.policy import ledger
+    from clawhive_core.storage.sqlite.log import EventLog
 
     assert clawhive("run", "look", "--model", "scripted:demo").code == 0
     held = CapabilityGrant(

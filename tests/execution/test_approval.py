@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from clawhive_core.errors import NeedHumanApproval
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approvals.approval import Approvals, bound_files, call_digest
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
@@ -18,6 +17,7 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.approvals import ApprovalBook, expiry
+from clawhive_core.storage.sqlite.log import EventLog
 from tests.harness import House, echo, grant
 
 LONG_AGO = "2001-01-01T00:00:00.000000Z"

@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from clawhive_core.errors import ToolError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.project_log import check_tables
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.policy.quotas import USED_UP, Quota
 from clawhive_core.policy.subscriptions import FailedSubscriptions
+from clawhive_core.storage.sqlite.log import EventLog
 from tests.execution.test_skill_tools import Project
 
 MANIFEST = """

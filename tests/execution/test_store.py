@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core import ToolError
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import compare, rebuild
 from clawhive_core.execution import store
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.rebuild import compare, rebuild
 from tests.examples import share
 
 

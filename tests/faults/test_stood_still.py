@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.config.load import open_config
-from clawhive_core.events import log as event_log
 from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event
 from clawhive_core.protocols.ledger import RunIs
 from clawhive_core.runs.record.ownership import STOPPED, recover
+from clawhive_core.storage.sqlite import log as event_log
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ from pathlib import Path
 import anyio
 from clawhive_core import Hive, ToolMeta, ToolResult
 from clawhive_core.errors import RunError
-from clawhive_core.events import log as event_log
+from clawhive_core.storage.sqlite import log as event_log
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
 
 event_log.LEASE_SECONDS = {LEASE}

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clawhive_core.errors import RunError, UnknownId, UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.hive.project_log import FOUNDINGS
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.policy import approval_rows, ledger
@@ -14,6 +13,7 @@ from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, expiry, usable, withdrawn
 from clawhive_core.policy.persistent import DEFAULT_LIFE, read_persistent
 from clawhive_core.protocols.ledger import Unmet
+from clawhive_core.storage.sqlite.log import EventLog
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {

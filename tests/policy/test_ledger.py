@@ -3,14 +3,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clawhive_core.events import log as event_log
-from clawhive_core.events.founded import require_founded
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import compare
 from clawhive_core.model.events import Event
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite import log as event_log
+from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.rebuild import compare
 from tests.harness import grant
 
 

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import RunError
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import compare, rebuild
 from clawhive_core.policy import quotas
 from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.ledger import Unmet
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.rebuild import compare, rebuild
 
 CALLER = """
 import sys
 from pathlib import Path
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.policy import quotas
 from clawhive_core.protocols.ledger import Unmet
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clawhive_core.capabilities import parse
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy import ledger
@@ -15,12 +14,13 @@ from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite.log import EventLog
 
 REVOKE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import compare
 from clawhive_core.model.events import Event
 from clawhive_core.policy import ledger
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.rebuild import compare
 from tests.harness import grant
 
 PATTERNS = ["fs.read:/a/**", "fs.read:/a/b", "fs.read:/**", "fs.read:/*/b", "fs.write:/a/**"]

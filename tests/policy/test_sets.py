@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.errors import ClawHiveError, StorageError
-from clawhive_core.events.founded import require_founded
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import compare
 from clawhive_core.model.events import Event
 from clawhive_core.policy import ledger, sets
 from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import starter_grants
+from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.rebuild import compare
 from clawhive_core.testing import memory_hive
 from tests.harness import grant
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from clawhive_core.events.log import EventLog
 from clawhive_core.policy import subscriptions
 from clawhive_core.policy.subscriptions import SubscriptionBook
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import RunError, UnknownId, UsageError
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy import ledger
@@ -21,6 +20,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.suspension import bound as bound_to
 from clawhive_core.policy.suspension import named_tool, suspension
 from clawhive_core.protocols.check import PolicyRequest
+from clawhive_core.storage.sqlite.log import EventLog
 from tests.harness import grant, tool_meta
 
 NAME = "mcp.git.push"
@@ -293,7 +293,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook

@@ -8,8 +8,6 @@ import anyio
 import pytest
 
 from clawhive_core.errors import StorageError
-from clawhive_core.events.founded import require_founded
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
@@ -20,13 +18,15 @@ from clawhive_core.policy.ledger import issued, line_of, returned, used
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.ledger import GrantsUsable, Unmet
 from clawhive_core.runs.requests import RunOptions
+from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo, grant
 
 SPENDER = """
 import sys
 from pathlib import Path
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.policy import ledger
 from clawhive_core.protocols.ledger import GrantsUsable, Unmet
 

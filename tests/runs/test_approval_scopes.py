@@ -336,8 +336,8 @@ async def test_a_grant_that_was_revoked_meanwhile_does_not_count(writing, define
 
 
 async def test_the_rows_of_grants_and_approvals_are_what_the_log_says(writing, define):
-    from clawhive_core.events.rebuild import compare
     from clawhive_core.policy import approval_rows, ledger
+    from clawhive_core.storage.sqlite.rebuild import compare
 
     async with memory_hive(providers=[writing]) as hive:
         define(hive, each(), keep("two", "b.txt", needs=[]))

@@ -378,8 +378,8 @@ async def test_the_end_of_a_run_ends_its_approvals(writing, define):
 
 
 async def test_the_rows_are_what_a_replay_of_the_log_gives(writing, define):
-    from clawhive_core.events.rebuild import compare
     from clawhive_core.policy.approval_rows import PROJECTIONS
+    from clawhive_core.storage.sqlite.rebuild import compare
 
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep(), keep("two", "b.txt", needs=[]))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from clawhive_core.capabilities import contains, parse
 from clawhive_core.errors import UsageError
-from clawhive_core.events.rebuild import compare
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.refusal import Refusal
@@ -22,6 +21,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.runs.plans.elevation import PROCEDURE, Declared, stated_by
 from clawhive_core.runs.plans.task_tools import task_providers
 from clawhive_core.skills.contracts.skill import Skill, TaskType
+from clawhive_core.storage.sqlite.rebuild import compare
 from clawhive_core.testing import memory_hive
 
 DOCS, WORKSPACE = "net.http:h.example/docs/**", "net.http:h.example/**"

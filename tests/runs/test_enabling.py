@@ -6,7 +6,6 @@ import pytest
 
 from clawhive_core import ToolResult
 from clawhive_core.capabilities import parse
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.effects import is_shut
 from clawhive_core.execution.handlers.handlers import reach_of
 from clawhive_core.execution.scope import CORE
@@ -15,6 +14,7 @@ from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.record import ownership
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.runs.conftest import FORGET, Cut
 from tests.runs.test_skill_prompt import MODEL, Desk

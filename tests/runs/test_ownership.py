@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 from clawhive_core.errors import RunBusy, RunError, StorageError
-from clawhive_core.events.leases import Process, _process_start, is_alive
 from clawhive_core.hive.hive import Hive
 from clawhive_core.model.events import Event
 from clawhive_core.model.ids import new_id
@@ -23,6 +22,7 @@ from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunResult
+from clawhive_core.storage.sqlite.leases import Process, _process_start, is_alive
 from clawhive_core.testing import memory_hive
 from tests.harness import grant
 

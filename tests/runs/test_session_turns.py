@@ -37,7 +37,7 @@ async def test_turns_of_other_sessions_do_not_matter():
 
 
 async def test_the_last_turn_is_found_without_reading_other_runs():
-    from clawhive_core.events.expectations import TURNS
+    from clawhive_core.storage.sqlite.expectations import TURNS
 
     async with memory_hive() as hive:
         plan = hive.log.read(f"EXPLAIN QUERY PLAN {TURNS} LIMIT 1", ("conv_1",))

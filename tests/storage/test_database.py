@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.errors import DatabaseTooNew, StorageError
-from clawhive_core.storage.database import open_database, transaction
-from clawhive_core.storage.schema import RoomSchema, database_id
+from clawhive_core.storage.sqlite.database import open_database, transaction
+from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 
 NOTES = RoomSchema("notes", ("CREATE TABLE notes (text TEXT); CREATE INDEX n ON notes (text);",))
 NOTES_2 = RoomSchema("notes", (*NOTES.migrations, "ALTER TABLE notes ADD COLUMN author TEXT;"))
@@ -186,8 +186,8 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path):
     path = tmp_path / ".clawhive" / "hive.db"
     script = (
         "import sys\n"
-        "from clawhive_core.storage.database import open_database\n"
-        "from clawhive_core.storage.schema import RoomSchema, database_id\n"
+        "from clawhive_core.storage.sqlite.database import open_database\n"
+        "from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id\n"
         "sys.stdin.readline()\n"
         f"c = open_database({str(path)!r}, (RoomSchema('notes', {NOTES_2.migrations!r}),))\n"
         "print(database_id(c))\n"

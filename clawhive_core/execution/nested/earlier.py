@@ -9,8 +9,6 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.events.chain import SELECT
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored as stored_event
 from clawhive_core.execution.inputs import MAX_INPUT
 from clawhive_core.execution.nested.recorded import (
@@ -27,6 +25,8 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.json_values import json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT
 
 
 @dataclass(slots=True)

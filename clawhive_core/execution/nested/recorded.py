@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any, cast
 
 from clawhive_core.errors import ModelError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Outcome
 from clawhive_core.model.approvals import edits
 from clawhive_core.model.embeddings import Embeddings, unpacked
@@ -16,6 +15,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, Enablement, ToolCall, ToolResult
+from clawhive_core.storage.sqlite.log import EventLog
 
 CALL_KINDS = frozenset(
     {"approval.requested", "invocation.start", "invocation.refused", "invocation.end"}

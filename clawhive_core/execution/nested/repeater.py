@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.nested.recorded import RecordedCall
@@ -16,6 +15,7 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from clawhive_core.events.expectations import TURNS
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.canonical import canonical_text
@@ -16,6 +14,8 @@ from clawhive_core.model.messages import LlmMessage, block_from_json
 from clawhive_core.model.patterns import pattern
 from clawhive_core.runs.model_calls.history import History, running_digest
 from clawhive_core.runs.record.lineage import start_of
+from clawhive_core.storage.sqlite.expectations import TURNS
+from clawhive_core.storage.sqlite.log import EventLog
 
 _TURN = pattern(r"[^/]*/r[0-9]+")
 """The step of a turn of the loop; planners and compactions ask models in steps of other names."""

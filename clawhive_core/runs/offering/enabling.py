@@ -12,12 +12,12 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.events.kinds import TOOLS_ENABLED
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Enablement, ToolDef
 from clawhive_core.runs.record.lineage import start_of
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from clawhive_core.model.tools import ToolDef
 from clawhive_core.runs.offering.enabling import Brought, SkillTools
 
 if TYPE_CHECKING:
-    from clawhive_core.events.log import EventLog
     from clawhive_core.runs.run import RunRequest
+    from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)

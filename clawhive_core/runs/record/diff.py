@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.runs.record.view import run_json
+from clawhive_core.storage.sqlite.log import EventLog
 
 _STEP = ("status", "provider_id", "capability_level", "input", "output", "error", "decisions")
 _RUN = ("title", "task_type", "model", "status", "output", "error", "usage", "files")

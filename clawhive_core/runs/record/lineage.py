@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.protocols.ledger import RunsWhere, Window
+from clawhive_core.storage.sqlite.log import EventLog
 
 _ABOVE = """
     WITH RECURSIVE line(run_id, parent_run_id, principal, far) AS (

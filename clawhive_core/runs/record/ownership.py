@@ -6,8 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from clawhive_core.errors import RunBusy, RunError
-from clawhive_core.events.leases import is_alive
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Event
 from clawhive_core.model.records import RunRecord
 from clawhive_core.model.runs import ENDED
@@ -22,6 +20,8 @@ from clawhive_core.protocols.ledger import (
     Unmet,
 )
 from clawhive_core.runs.record.lineage import children_of, used_so_far
+from clawhive_core.storage.sqlite.leases import is_alive
+from clawhive_core.storage.sqlite.log import EventLog
 
 STOPPED = frozenset({"waiting_approval", "interrupted"})
 """The states of a run that somebody may go on with."""

@@ -14,13 +14,13 @@ from html import escape
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
 from clawhive_core.runs.record.view import run_json
+from clawhive_core.storage.sqlite.log import EventLog
 
 MAX_TEXT = 200_000
 """Characters of one value that are shown."""

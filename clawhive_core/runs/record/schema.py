@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from clawhive_core.events.log import Projections
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.log import Projections
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 SCHEMA = RoomSchema(
     "runs",

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clawhive_core.errors import ClawHiveError, UnknownId
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.runs import ENDED
 from clawhive_core.protocols.ledger import RunsWhere, Window
 from clawhive_core.runs.record.lineage import tree_below
+from clawhive_core.storage.sqlite.log import EventLog
 
 _LISTED = (
     "run_id",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import RunOwnedBy, Unmet
 from clawhive_core.runs.record.aside import stopped
 from clawhive_core.runs.record.ownership import taken_over
+from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle

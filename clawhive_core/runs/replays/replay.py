@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.events.references import pruned_bodies
 from clawhive_core.execution.door import Outcome
 from clawhive_core.execution.inputs import as_recorded
 from clawhive_core.execution.nested.recorded import (
@@ -35,6 +33,8 @@ from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, enabled_in
 from clawhive_core.runs.record.journal import ENDED
 from clawhive_core.runs.replays.unsent import UnsentModels
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.references import pruned_bodies
 
 if TYPE_CHECKING:
     from clawhive_core.runs.run import RunRequest

@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.door import Door, Outcome
 from clawhive_core.execution.inputs import as_recorded
 from clawhive_core.execution.nested.recorded import (
@@ -31,6 +30,7 @@ from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.journal import Journal
 from clawhive_core.runs.replays.replay import Difference, Record, shortened
 from clawhive_core.runs.replays.unsent import UnsentModels
+from clawhive_core.storage.sqlite.log import EventLog
 
 NOT_RECORDED = "not_recorded"
 

@@ -6,10 +6,10 @@ from collections.abc import Container, Generator
 from contextlib import contextmanager
 from itertools import pairwise
 
-from clawhive_core.events.log import EventLog
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.lineage import line_of, start_of, used_so_far
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import anyio
 
 from clawhive_core.catalog.listing import problem_of
 from clawhive_core.errors import NeedHumanApproval, RunBusy, ToolError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.execution.scope import CallScope, Signal
@@ -33,6 +32,7 @@ from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.sub_agents.child import Nursery
+from clawhive_core.storage.sqlite.log import EventLog
 
 _TIMEOUT_MS = 3_600_000
 _POLL_SECONDS = 0.5

@@ -8,7 +8,6 @@ from dataclasses import replace
 from clawhive_core.capabilities import normalise
 from clawhive_core.config.config import Config
 from clawhive_core.errors import RunError
-from clawhive_core.events.log import EventLog
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -23,6 +22,7 @@ from clawhive_core.runs.offering.agents import Agent, allow_list, budget_limits
 from clawhive_core.runs.record.lineage import line_of, start_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.storage.sqlite.log import EventLog
 
 _OWN_FOLDER = ("fs.read:${run}/**", "fs.write:${run}/**")
 _SUFFIX = 8

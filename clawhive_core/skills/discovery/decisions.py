@@ -18,8 +18,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.discovery.shipped import changed_file
-from clawhive_core.storage.database import make_folder
-from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.sqlite.database import make_folder
+from clawhive_core.storage.sqlite.faults import storage_error
 
 
 @dataclass(frozen=True, slots=True)

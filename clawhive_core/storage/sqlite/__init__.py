@@ -1,1 +1,1 @@
-"""The adapters that keep things in SQLite files."""
+"""The embedded adapter of the storage port: one SQLite file with the log and its projections."""

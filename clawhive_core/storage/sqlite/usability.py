@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clawhive_core.errors import LogWriteFailed, StorageError
-from clawhive_core.events.append import Append
 from clawhive_core.protocols.ledger import Unmet
-from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.sqlite.append import Append
+from clawhive_core.storage.sqlite.faults import storage_error
 
 
 class Usability:

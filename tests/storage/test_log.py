@@ -7,11 +7,12 @@ import anyio
 import pytest
 
 from clawhive_core.errors import ClawHiveError, LogWriteFailed, StorageError
-from clawhive_core.events.chain import SELECT, genesis, row_hash
-from clawhive_core.events.log import EventLog
+from clawhive_core.events.chain import genesis, row_hash
 from clawhive_core.model.canonical import digest
 from clawhive_core.model.events import Blob, Event
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.schema import SELECT
 
 COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER);",))
 
@@ -293,7 +294,7 @@ def test_a_raising_projection_undoes_its_append(open_log):
 
 
 def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch):
-    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer._LINGER", 600)
     for number in range(3):
         waiting = threading.Thread(target=log.append_now, args=(Event("a", {"n": number}),))
         waiting.start()
@@ -302,7 +303,7 @@ def test_an_append_that_somebody_waits_for_waits_for_no_company(log, monkeypatch
 
 
 def test_what_is_posted_waits_for_company_and_shares_its_commit(log, monkeypatch):
-    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer._LINGER", 600)
     begun = []
 
     def trace(sql):

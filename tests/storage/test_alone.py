@@ -10,9 +10,9 @@ import pytest
 
 from clawhive_core.audit.verify import verify
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.events.append import Append
 from clawhive_core.model.events import Blob, Event
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.append import Append
+from clawhive_core.storage.sqlite.migrations import RoomSchema
 
 COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (n INTEGER);",))
 
@@ -20,7 +20,7 @@ COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (n INTEGER);",))
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """Let the writer not look by itself for what was posted, however slow the machine is."""
-    monkeypatch.setattr("clawhive_core.events.writer._LINGER", 600)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer._LINGER", 600)
 
 
 def idle(log):
@@ -192,7 +192,7 @@ async def test_a_lone_append_waits_for_another_process_without_stopping_the_loop
 
 
 async def test_a_file_that_stays_locked_fails_the_append_after_some_time(log, path, monkeypatch):
-    monkeypatch.setattr("clawhive_core.events.writer.BUSY_SECONDS", 0.02)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer.BUSY_SECONDS", 0.02)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogWriteFailed, match="locked by another process"):
@@ -254,7 +254,7 @@ async def test_an_interrupt_within_the_commit_reaches_the_caller(log, monkeypatc
 async def test_the_write_ahead_log_is_emptied_again_and_again(log, path, monkeypatch, alone):
     if not alone:
         log.listen(lambda _: None)  # so that the writer's thread commits
-    monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 40)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer.CHECKPOINT_PAGES", 40)
     sizes = set()
     for number in range(300):
         await log.append(Event("a", {"n": number, "text": "x" * 3000}))
@@ -263,7 +263,7 @@ async def test_the_write_ahead_log_is_emptied_again_and_again(log, path, monkeyp
 
 
 async def test_a_reader_that_holds_the_write_ahead_log_stops_nothing(log, path, monkeypatch):
-    monkeypatch.setattr("clawhive_core.events.writer.CHECKPOINT_PAGES", 10)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer.CHECKPOINT_PAGES", 10)
     await log.append(Event("a", {}))
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")

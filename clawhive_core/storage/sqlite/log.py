@@ -14,15 +14,9 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.append import Append, Effect
-from clawhive_core.events.chain import COLUMNS, genesis, selecting
-from clawhive_core.events.expectations import Founding
-from clawhive_core.events.leases import LEASE_SECONDS, LEASES, Lease
-from clawhive_core.events.reader import Readers
+from clawhive_core.events.chain import COLUMNS, genesis
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
-from clawhive_core.events.schema import SCHEMA
-from clawhive_core.events.writer import Apply, Listener, Projections, Writer
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.records import (
@@ -47,9 +41,15 @@ from clawhive_core.protocols.ledger import (
     StepsWhere,
     Window,
 )
-from clawhive_core.storage.database import has_room_to_move, open_database, undo
-from clawhive_core.storage.faults import storage_error
-from clawhive_core.storage.schema import RoomSchema, database_id
+from clawhive_core.storage.sqlite.append import Append, Effect
+from clawhive_core.storage.sqlite.database import has_room_to_move, open_database, undo
+from clawhive_core.storage.sqlite.expectations import Founding
+from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, Lease
+from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
+from clawhive_core.storage.sqlite.reader import Readers
+from clawhive_core.storage.sqlite.schema import SCHEMA, selecting
+from clawhive_core.storage.sqlite.writer import Apply, Listener, Projections, Writer
 
 __all__ = ["Apply", "Effect", "EventLog", "Listener", "Projections"]
 
@@ -346,7 +346,7 @@ class EventLog:
             StorageError: It cannot be read.
             UsageError: `after` is no page's `next`.
         """
-        from clawhive_core.events.queries import find
+        from clawhive_core.storage.sqlite.queries import find
 
         return find(self.read, query, window)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from clawhive_core.events.append import Append
-from clawhive_core.events.backlog import Backlog
+from clawhive_core.storage.sqlite.append import Append
+from clawhive_core.storage.sqlite.backlog import Backlog
 
 
 def test_what_comes_after_a_commit_waits_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     present = iter((100.0, 100.5, 103.0, 103.5))
-    monkeypatch.setattr("clawhive_core.events.backlog.monotonic", lambda: next(present))
+    monkeypatch.setattr("clawhive_core.storage.sqlite.backlog.monotonic", lambda: next(present))
     backlog = Backlog()
     backlog.put(Append())
     backlog.put(Append())

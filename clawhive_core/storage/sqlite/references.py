@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import is_reference
+from clawhive_core.storage.sqlite.log import EventLog
 
 _CHUNK = 500
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clawhive_core.errors import StorageError
-from clawhive_core.storage.faults import storage_error
-from clawhive_core.storage.schema import RoomSchema, is_current, migrate
+from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.migrations import RoomSchema, is_current, migrate
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for another one's write before it gives up."""

@@ -12,16 +12,16 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.events.append import Append, wake
-from clawhive_core.events.backlog import BACKLOG, FEW, MUCH, Backlog
-from clawhive_core.events.expectations import Founding, require
 from clawhive_core.events.kinds import GRANT_REVOKED
 from clawhive_core.events.rows import stored
-from clawhive_core.events.transaction import Place, StoredRow, Transaction
-from clawhive_core.events.usability import Usability
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.protocols.ledger import RunOwnedBy
-from clawhive_core.storage.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
+from clawhive_core.storage.sqlite.append import Append, wake
+from clawhive_core.storage.sqlite.backlog import BACKLOG, FEW, MUCH, Backlog
+from clawhive_core.storage.sqlite.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
+from clawhive_core.storage.sqlite.expectations import Founding, require
+from clawhive_core.storage.sqlite.transaction import Place, StoredRow, Transaction
+from clawhive_core.storage.sqlite.usability import Usability
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

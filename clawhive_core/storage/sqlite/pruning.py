@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from clawhive_core.events.append import Effect
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.references import references
 from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.database import open_database
-from clawhive_core.storage.faults import storage_error
+from clawhive_core.storage.sqlite.append import Effect
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.references import references
 
 _WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$blob\"')"
 # What rights were given is told as long as the log.

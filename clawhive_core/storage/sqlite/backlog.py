@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from time import monotonic
 
-from clawhive_core.events.append import Append
+from clawhive_core.storage.sqlite.append import Append
 
 BACKLOG = 100_000
 """How many appends may wait; beyond it posting is refused."""

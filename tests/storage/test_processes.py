@@ -4,11 +4,11 @@ import sys
 import pytest
 
 from clawhive_core.audit.verify import verify
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 
 WRITE = """
 import sys
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.model.events import Blob, Event
 
 log = EventLog.open(sys.argv[1])

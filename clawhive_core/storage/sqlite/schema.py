@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from clawhive_core.storage.schema import RoomSchema
+from collections.abc import Sequence
+
+from clawhive_core.events.chain import COLUMNS
+from clawhive_core.storage.sqlite.migrations import RoomSchema
+
+
+def selecting(columns: Sequence[str]) -> str:
+    """Return the beginning of a query for columns of `events`."""
+    return f"SELECT {', '.join(columns)} FROM events"  # noqa: S608 - our own column names
+
+
+SELECT = selecting(COLUMNS)
+INSERT = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - our own column names
+TIP = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
+
 
 _TABLES = """
 CREATE TABLE events (

@@ -8,12 +8,12 @@ from contextlib import closing
 from typing import Any
 
 from clawhive_core.errors import StorageError
-from clawhive_core.events.chain import SELECT
-from clawhive_core.events.log import EventLog
 from clawhive_core.events.rows import stored
-from clawhive_core.events.writer import Projections
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.database import open_database
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.storage.sqlite.writer import Projections
 
 _Row = tuple[Any, ...]
 

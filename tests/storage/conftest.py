@@ -1,7 +1,7 @@
 import pytest
 
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.events.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog
 
 
 @pytest.fixture

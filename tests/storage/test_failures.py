@@ -6,8 +6,8 @@ import pytest
 
 from clawhive_core.audit.verify import verify
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.events.log import EventLog
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.log import EventLog
 
 LARGE = "x" * 200_000
 
@@ -186,7 +186,7 @@ def test_a_baseexception_of_within_reaches_its_caller_and_the_writer_lives(log):
 
 
 def test_posting_has_a_bound(log, monkeypatch):
-    monkeypatch.setattr("clawhive_core.events.writer.BACKLOG", 10)
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer.BACKLOG", 10)
     entered, release = threading.Event(), threading.Event()
 
     def hold(_):

@@ -1,9 +1,9 @@
 import pytest
 
 from clawhive_core.errors import StorageError
-from clawhive_core.events.rebuild import Difference, compare, rebuild
 from clawhive_core.model.events import Event
-from clawhive_core.storage.schema import RoomSchema
+from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.rebuild import Difference, compare, rebuild
 
 GRANTS = RoomSchema(
     "grants",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, NamedTuple
 
-from clawhive_core.events.append import Append
-from clawhive_core.events.chain import INSERT, TIP, link
+from clawhive_core.events.chain import link
 from clawhive_core.events.rows import Body
 from clawhive_core.protocols.ledger import RunOwnedBy
-from clawhive_core.storage.database import begin
+from clawhive_core.storage.sqlite.append import Append
+from clawhive_core.storage.sqlite.database import begin
+from clawhive_core.storage.sqlite.schema import INSERT, TIP
 
 StoredRow = tuple[Any, ...]
 """A row as `events` holds it, in the order of `chain.COLUMNS`."""

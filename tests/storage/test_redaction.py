@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.events.chain import SELECT
 from clawhive_core.events.redaction import MARK, Redactor
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.storage.sqlite.schema import SELECT
 
 SECRET = 'p@ss/w+rd="ü\\ 1'
 

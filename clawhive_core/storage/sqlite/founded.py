@@ -9,12 +9,13 @@ from dataclasses import field
 from pathlib import Path
 
 from clawhive_core.errors import StorageError
-from clawhive_core.events.chain import SELECT, row_hash
-from clawhive_core.events.log import EventLog
-from clawhive_core.events.rebuild import fold
-from clawhive_core.events.writer import Projections
+from clawhive_core.events.chain import row_hash
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.database import open_database
+from clawhive_core.storage.sqlite.database import open_database
+from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.rebuild import fold
+from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.storage.sqlite.writer import Projections
 
 _NAMED = 3
 
