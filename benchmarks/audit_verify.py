@@ -17,7 +17,7 @@ from pathlib import Path
 import measure
 from log_append import event
 
-from clawhive_core.audit.verify import verify
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.storage.sqlite.log import EventLog
 
 _BATCH = 500

@@ -30,13 +30,13 @@ from clawhive_core.execution.wiring import Wiring
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
-from clawhive_core.policy import ledger
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import starter_grants
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import RunOwnedBy
-from clawhive_core.runs.record import schema as runs
+from clawhive_core.storage.sqlite import grants, runs
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 
 GOAL = 1.6
 TOOLS = 50
@@ -219,8 +219,7 @@ class Bench:
         self.floor_log.open()
         self.log = EventLog.open(
             root / ".clawhive" / "hive.db",
-            (ledger.SCHEMA, runs.SCHEMA),
-            {**ledger.PROJECTIONS, "run.start": runs.PROJECTIONS["run.start"]},
+            tables_of(grants, runs),
         )
         self.log.append_now(STARTED)
         self.ours = Ours(root, self.log)

@@ -147,7 +147,7 @@ def processes(runs: int) -> dict[str, Any]:
     Raises:
         CannotRun: Something is lost, doubled, or not as it was written.
     """
-    from clawhive_core.audit.verify import verify
+    from clawhive_core.hive.project_log import verify_database as verify
     from clawhive_core.storage.sqlite.database import open_database
 
     ours = next(peer for peer in PEERS if peer.name == OURS)

@@ -16,11 +16,9 @@ from clawhive_core.audit.otlp import traces
 from clawhive_core.audit.query import EventFilter, oldest_first
 from clawhive_core.audit.spans import Load, Span, SpanFold
 from clawhive_core.errors import ClawHiveError, UsageError
-from clawhive_core.events.rows import stored
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.protocols.ledger import EventsWhere, Ledger, Window
 
 Format = Literal["jsonl", "otel", "ocsf"]
 
@@ -28,9 +26,7 @@ _SPANS = 200
 """Spans a line, so that a long run does not become one."""
 
 
-def lines(
-    log: EventLog, form: Format, wanted: EventFilter, *, bodies: bool = False
-) -> Iterator[str]:
+def lines(log: Ledger, form: Format, wanted: EventFilter, *, bodies: bool = False) -> Iterator[str]:
     """Yield an export line by line; what is held in memory does not grow with the log.
 
     `jsonl` and `ocsf` give one line an event; `otel` gives the spans of the runs that began in
@@ -80,13 +76,13 @@ def write_file(path: Path, content: Iterable[str]) -> int:
         ) from error
 
 
-def _rows(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+def _rows(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
     for event in oldest_first(log, wanted):
         row = {"schema": "event/1", **event.to_dict()}
         yield row if load is None else {**row, "body": _full(event.event.body, load)}
 
 
-def _activities(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+def _activities(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
     del load  # OCSF has no place for bodies
 
     @lru_cache(maxsize=1024)
@@ -97,29 +93,27 @@ def _activities(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterat
         yield api_activity(event, _intent(log, event), parent(event.event.run_id))
 
 
-def _parent(log: EventLog, run_id: str | None) -> str | None:
+def _parent(log: Ledger, run_id: str | None) -> str | None:
     """Return the run that started a run, which each of its events is exported with."""
-    sql = (
-        "SELECT json_extract(body, '$.parent_run_id') FROM events"
-        " WHERE run_id = ? AND kind = 'run.start'"
-    )
-    rows = [] if run_id is None else log.read(sql, (run_id,))
-    return None if not rows or rows[0][0] is None else str(rows[0][0])
+    if run_id is None:
+        return None
+    starts = log.events(run_id=run_id, kinds=("run.start",))
+    return next((each.event.body.get("parent_run_id") for each in starts), None)
 
 
-def _intent(log: EventLog, event: StoredEvent) -> StoredEvent | None:
+def _intent(log: Ledger, event: StoredEvent) -> StoredEvent | None:
     """Return the start of the call that an event ends."""
     if event.event.kind != "invocation.end":
         return None
-    sql = (
-        f"{SELECT} WHERE run_id = ? AND invocation_id = ? AND kind = 'invocation.start'"
-        " ORDER BY seq DESC LIMIT 1"
+    start = EventsWhere(
+        run_id=event.event.run_id,
+        invocation_id=event.event.invocation_id,
+        kind="invocation.start",
     )
-    rows = log.read(sql, (event.event.run_id, event.event.invocation_id))
-    return stored(rows[0]) if rows else None
+    return next(iter(log.find(start, Window(1))), None)
 
 
-def _traces(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+def _traces(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
     begun = replace(wanted, kind="run.start")
     for start in oldest_first(log, begun):
         waiting: list[Span] = []
@@ -134,12 +128,14 @@ def _traces(log: EventLog, wanted: EventFilter, load: Load | None) -> Iterator[d
             yield traces(waiting)
 
 
-_FORMS: Mapping[
-    Format, Callable[[EventLog, EventFilter, Load | None], Iterator[dict[str, Any]]]
-] = {"jsonl": _rows, "ocsf": _activities, "otel": _traces}
+_FORMS: Mapping[Format, Callable[[Ledger, EventFilter, Load | None], Iterator[dict[str, Any]]]] = {
+    "jsonl": _rows,
+    "ocsf": _activities,
+    "otel": _traces,
+}
 
 
-def _loader(log: EventLog) -> Load:
+def _loader(log: Ledger) -> Load:
     def load(ref: Any) -> Any:
         try:
             value = log.load(ref)

@@ -11,12 +11,10 @@ from clawhive_core.errors import UnknownId
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
-from clawhive_core.protocols.ledger import EventsWhere, Window
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import EventsWhere, IdColumn, IdsWhere, Ledger, Window
 
 _PAGE = 500
-_IDS = ("run_id", "trace_id", "task_id", "step_id")
-_LAST = "\U0010ffff"
+_IDS: tuple[IdColumn, ...] = ("run_id", "trace_id", "task_id", "step_id")
 """Sorts after every character that follows a prefix."""
 
 
@@ -45,7 +43,7 @@ class Found:
         }
 
 
-def query(log: EventLog, wanted: EventFilter, limit: int = 100) -> Found:
+def query(log: Ledger, wanted: EventFilter, limit: int = 100) -> Found:
     """Return the newest `limit` events that a filter lets through.
 
     Raises:
@@ -59,7 +57,7 @@ def query(log: EventLog, wanted: EventFilter, limit: int = 100) -> Found:
     return Found(tuple(reversed(newest)), truncated=False)
 
 
-def find_ids(log: EventLog, given: Mapping[str, str | None]) -> dict[str, str | None]:
+def find_ids(log: Ledger, given: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return whole ids for what a person wrote: ids, unique prefixes, or `last`.
 
     Args:
@@ -86,29 +84,19 @@ def _in_run(step: str, run_id: str) -> str:
     return step if step == "last" or step.startswith("run_") else f"{run_id}/{step}"
 
 
-def _whole(log: EventLog, column: str, text: str, run_id: str | None) -> str:
+def _whole(log: Ledger, column: IdColumn, text: str, run_id: str | None) -> str:
     """Return the one id in a column that begins so."""
     what = column.removesuffix("_id")
-    of_run = " AND run_id = :run" if run_id is not None else ""
-    if text == "last":
-        sql = f"SELECT {column} FROM events WHERE {column} IS NOT NULL{of_run} ORDER BY seq DESC"  # noqa: S608 - our own column names
-        rows = log.read(f"{sql} LIMIT 1", {"run": run_id})
-    else:
-        prefix = text if column == "step_id" or text.startswith(f"{what}_") else f"{what}_{text}"
-        # The exact id first: it may be the beginning of others.
-        sql = (
-            f"SELECT DISTINCT {column} FROM events WHERE {column} >= :text"  # noqa: S608 - our own column names
-            f" AND {column} < :text || '{_LAST}'{of_run} ORDER BY {column} LIMIT 2"
-        )
-        rows = log.read(sql, {"text": prefix, "run": run_id})
-        rows = rows[:1] if rows and rows[0][0] == prefix else rows
-    if len(rows) == 1:
-        return str(rows[0][0])
-    said = f"names several {what}s; write more of it" if rows else f"names no {what}"
+    whole = column == "step_id" or text.startswith(f"{what}_")
+    prefix = None if text == "last" else text if whole else f"{what}_{text}"
+    found = log.find(IdsWhere(column, prefix, run_id)).items
+    if len(found) == 1:
+        return found[0]
+    said = f"names several {what}s; write more of it" if found else f"names no {what}"
     raise UnknownId(f"`{text}` {said}", place=text, fix="clawhive audit tail --jsonl")
 
 
-def oldest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
+def oldest_first(log: Ledger, wanted: EventFilter) -> Iterator[StoredEvent]:
     """Yield the events that are there now and that a filter lets through, in order.
 
     Raises:
@@ -121,7 +109,7 @@ def oldest_first(log: EventLog, wanted: EventFilter) -> Iterator[StoredEvent]:
             yield each
 
 
-def _pages(log: EventLog, wanted: EventFilter, *, reverse: bool) -> Iterator[StoredEvent]:
+def _pages(log: Ledger, wanted: EventFilter, *, reverse: bool) -> Iterator[StoredEvent]:
     """Yield what the filter lets through, a page at a time, so that nothing is held open."""
     facts = {each.name: getattr(wanted, each.name) for each in fields(EventsWhere)}
     search = None if wanted.text is None else TextSearch(log, wanted.text)

@@ -12,8 +12,8 @@ import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.model.events import StoredEvent
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.protocols.sink import AuditSink
-from clawhive_core.storage.sqlite.log import EventLog
 
 _MAX_WAITING = 100_000
 _GRACE_SECONDS = 1.0
@@ -36,7 +36,7 @@ class SinkFanout:
 
     def __init__(
         self,
-        log: EventLog,
+        log: Ledger,
         sinks: Sequence[AuditSink],
         required: Sequence[str] = (),
         write_seconds: float = 60.0,

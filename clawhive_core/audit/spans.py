@@ -61,7 +61,7 @@ class SpanFold:
     It holds what is open and nothing else.
 
     Args:
-        load: What resolves bodies (`EventLog.load`): arguments and results of tools become
+        load: What resolves bodies (`Ledger.load`): arguments and results of tools become
             attributes then. They hold what tools were given and gave; leave it out for a
             destination that must not see that.
     """

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from clawhive_core.events.rows import stored
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.texts import printable
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.protocols.ledger import EventsWhere, Ledger, Window
 
 _SHORT_ID = 8
 _SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason", "skill")
 
 
-def tail(log: EventLog, n: int = 20, *, run_id: str | None = None) -> list[StoredEvent]:
+def tail(log: Ledger, n: int = 20, *, run_id: str | None = None) -> list[StoredEvent]:
     """Return the last `n` events in order, of one run or of all.
 
     Raises:
         StorageError: The log cannot be read.
     """
-    of_run = ""
-    if run_id is not None:
-        newest = "SELECT seq FROM events WHERE run_id = :run ORDER BY seq DESC LIMIT :n"
-        of_run = f" WHERE seq IN ({newest})"
-    sql = f"{SELECT}{of_run} ORDER BY seq DESC LIMIT :n"
-    return [stored(row) for row in reversed(log.read(sql, {"run": run_id, "n": max(0, n)}))]
-
-
-async def follow(
-    log: EventLog, *, since: int, run_id: str | None = None, interval: float = 0.2
-) -> AsyncIterator[StoredEvent]:
-    """Yield events after `since` as they are committed, by any process, until cancelled.
-
-    Args:
-        log: The log.
-        since: The sequence number after which to begin.
-        run_id: Only events of this run.
-        interval: How often to look, in seconds.
-
-    Raises:
-        StorageError: The log cannot be read.
-    """
-    import anyio
-
-    while True:
-        for event in log.events(run_id=run_id, since=since):
-            since = event.seq
-            yield event
-        await anyio.sleep(interval)
+    newest = log.find(EventsWhere(run_id=run_id), Window(max(0, n)))
+    return [*reversed(newest.items)]
 
 
 def line(stored: StoredEvent, width: int = 120) -> str:

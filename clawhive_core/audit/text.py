@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from clawhive_core.events.rows import references
 from clawhive_core.model.canonical import canonical_text
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.references import references
+from clawhive_core.protocols.ledger import Ledger
 
 
 class TextSearch:
@@ -13,7 +13,7 @@ class TextSearch:
     Each blob is looked at once.
     """
 
-    def __init__(self, log: EventLog, text: str) -> None:
+    def __init__(self, log: Ledger, text: str) -> None:
         self._log = log
         self._plain = text.casefold()
         self._escaped = canonical_text(text)[1:-1].casefold()
@@ -32,8 +32,8 @@ class TextSearch:
         return found
 
     def _look(self, sha256: str) -> bool:
-        rows = self._log.read("SELECT type, data FROM blobs WHERE sha256 = ?", (sha256,))
-        if not rows or not isinstance(rows[0]["data"], bytes):
+        body = self._log.blob(sha256)
+        if body is None or not isinstance(body.data, bytes):
             return False  # pruned, or somebody took it away: `audit verify` tells
-        text = rows[0]["data"].decode("utf-8", "replace").casefold()
-        return (self._escaped if rows[0]["type"] == "json" else self._plain) in text
+        text = body.data.decode("utf-8", "replace").casefold()
+        return (self._escaped if body.type == "json" else self._plain) in text

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.audit.checkpoints import Checkpoint, Checkpoints
 from clawhive_core.events.chain import COLUMNS, genesis, row_hash
 from clawhive_core.events.kinds import BODIES_PRUNED
+from clawhive_core.events.rows import references
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.sqlite.database import open_database
-from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.migrations import database_id
-from clawhive_core.storage.sqlite.references import references
-from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
+from clawhive_core.protocols.ledger import Inspection
 
 MOST_PROBLEMS = 100
 """After this many problems the check stops: the log is broken, and the first ones say where."""
@@ -112,45 +107,28 @@ class VerifyReport:
         return [f"{rows} newer than the last checkpoint: if they were cut off, nothing would show"]
 
 
-def verify(database: Path | str, checkpoints: Path | str | Checkpoints) -> VerifyReport:
+def verify(log: Inspection, checkpoints: Path | str | Checkpoints) -> VerifyReport:
     """Check the whole log: every hash, link, body and checkpoint.
 
-    The file is opened read-only and read in one snapshot, while others may write.
-
     Args:
-        database: The database file.
-        checkpoints: The user's directory, where checkpoints are filed under the database's own
-            id; or the Checkpoints that this database must have.
+        log: What is looked at.
+        checkpoints: The user's directory, where checkpoints are filed under the log's own id; or
+            the Checkpoints that this log must have.
 
     Raises:
-        StorageError: The database or the checkpoints cannot be read.
+        StorageError: The log or the checkpoints cannot be read.
     """
-    path = Path(database)
-    with closing(open_database(path, read_only=True)) as connection:
-        try:
-            connection.execute("BEGIN")
-            own_id = database_id(connection)
-            if not isinstance(checkpoints, Checkpoints):
-                checkpoints = Checkpoints(checkpoints, own_id)
-            return _Check(connection, own_id, checkpoints, path).report()
-        except sqlite3.Error as error:
-            raise storage_error(error, path) from error
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    if not isinstance(checkpoints, Checkpoints):
+        checkpoints = Checkpoints(checkpoints, log.id)
+    return _Check(log, checkpoints).report()
 
 
 class _Check:
     """One pass over the log."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, own_id: str, checkpoints: Checkpoints, path: Path
-    ) -> None:
-        self._connection = connection
-        self._own_id = own_id
+    def __init__(self, log: Inspection, checkpoints: Checkpoints) -> None:
+        self._log = log
         self._checkpoints = checkpoints
-        self._path = path
         self._problems: list[Problem] = []
         self._notes: list[str] = []
         self._genuine: dict[int, Checkpoint] = {}
@@ -167,9 +145,9 @@ class _Check:
         self._scan()
         self._check_tail()
         self._check_tombstones()
-        self._check_triggers()
+        self._notes += self._log.problems()
         return VerifyReport(
-            database_id=self._own_id,
+            database_id=self._log.id,
             rows=self._rows,
             problems=tuple(self._problems),
             checkpoint_seq=max(self._genuine, default=None),
@@ -208,14 +186,14 @@ class _Check:
         self._check_identity()
 
     def _check_identity(self) -> None:
-        if self._checkpoints.database_id != self._own_id:
+        if self._checkpoints.database_id != self._log.id:
             self._found(
                 "swapped",
                 None,
-                f"this is the database {self._own_id}, the checkpoints are for "
+                f"this is the database {self._log.id}, the checkpoints are for "
                 f"{self._checkpoints.database_id}",
             )
-        for other in self._checkpoints.others_at(self._path):
+        for other in self._checkpoints.others_at(Path(self._log.place)):
             message = (
                 f"another log with at least {other.seq} rows lay here before "
                 f"({other.database_id}, {other.ts})"
@@ -227,8 +205,8 @@ class _Check:
                 self._found("swapped", None, message)
 
     def _scan(self) -> None:
-        tip = genesis(self._own_id)
-        for row in self._all_rows():
+        tip = genesis(self._log.id)
+        for row in self._log.raw():
             if len(self._problems) >= MOST_PROBLEMS:
                 self._notes.append(f"stopped at row {row[0]}, after {MOST_PROBLEMS} problems")
                 return
@@ -236,22 +214,6 @@ class _Check:
             tip = row[_HASH]
             self._rows += 1
             self._last_seq = row[0]
-
-    def _all_rows(self) -> Iterator[Sequence[Any]]:
-        """Yield every row; text that is no UTF-8 must fail its hash, not the reading."""
-        last, careful = None, False
-        while True:
-            after = "" if last is None else f" WHERE seq > {int(last)}"
-            try:
-                for row in self._connection.execute(f"{SELECT}{after} ORDER BY seq"):
-                    yield row
-                    last = row[0]
-            except sqlite3.OperationalError:
-                if careful:
-                    raise
-                self._connection.text_factory, careful = _text, True
-            else:
-                return
 
     def _check_row(self, row: Sequence[Any], tip: str) -> None:
         seq, body = row[0], row[_BODY]
@@ -282,14 +244,13 @@ class _Check:
         if sha256 in self._blobs:
             return
         self._blobs.add(sha256)
-        found = self._connection.execute("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
-        row = found.fetchone()
-        if row is None:
+        body = self._log.blob(sha256)
+        if body is None:
             self._found("missing_body", seq, f"a body of row {seq} ({sha256[:12]}) is gone")
-        elif row[0] is None:
+        elif body.data is None:
             self._tombstones.add(sha256)
             self._youngest = max(self._youngest, (ts, seq))
-        elif not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != sha256:
+        elif not isinstance(body.data, bytes) or hashlib.sha256(body.data).hexdigest() != sha256:
             self._found(
                 "altered_body", seq, f"a body of row {seq} ({sha256[:12]}) is not as it was written"
             )
@@ -311,12 +272,4 @@ class _Check:
                 self._last_seq + 1,
                 f"rows {self._last_seq + 1}..{signed} are gone: row {signed} was signed at "
                 f"{self._genuine[signed].ts}",
-            )
-
-    def _check_triggers(self) -> None:
-        names = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        missing = TRIGGERS - {row[0] for row in self._connection.execute(names)}
-        if missing:
-            self._notes.append(
-                f"somebody removed what refuses changes: {', '.join(sorted(missing))}"
             )

@@ -26,7 +26,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.tool import ToolDeclaration, ToolOptions, declaration_of
 from clawhive_core.protocols.context import InvokeContext
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger
 
 PROVIDER_ID = LOCAL
 _CONTEXT = "ctx"
@@ -95,7 +95,7 @@ class ToolsFacade:
     """
 
     def __init__(
-        self, catalog: CatalogStore, log: EventLog, configured: Sequence[LocalTool] = ()
+        self, catalog: CatalogStore, log: Ledger, configured: Sequence[LocalTool] = ()
     ) -> None:
         self._catalog = catalog
         self._log = log

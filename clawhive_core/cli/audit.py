@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clawhive_core.audit.export import Format
     from clawhive_core.audit.query import EventFilter
     from clawhive_core.model.events import StoredEvent
-    from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.protocols.ledger import Ledger
 
 INTERRUPTED = 130
 
@@ -52,7 +52,6 @@ def command() -> None:
 @click.pass_obj
 def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl: bool) -> int:
     """Print the log's last events."""
-    from clawhive_core.audit.tail import follow as following
     from clawhive_core.audit.tail import tail
     from clawhive_core.runs.record.view import find_run
 
@@ -67,7 +66,7 @@ def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl
             _print_event(stored, jsonl=jsonl)
             last = stored.seq
         if follow:
-            async for stored in following(log, since=last, run_id=run_id):
+            async for stored in log.follow(last, run_id=run_id):
                 _print_event(stored, jsonl=jsonl)
 
     try:
@@ -128,7 +127,7 @@ def query(
 @click.pass_obj
 def verify(settings: Settings, *, as_json: bool) -> int:
     """Check every row, blob and checkpoint; exit 1 at any mismatch."""
-    from clawhive_core.audit.verify import verify as check
+    from clawhive_core.hive.project_log import verify_database as check
 
     config = settings.config()
     report = check(config.root / ".clawhive" / "hive.db", config.user_dir)
@@ -148,13 +147,13 @@ def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
     import os
 
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.hive.project_log import check_tables, rebuild_tables
+    from clawhive_core.hive.project_log import rebuild_tables
 
     if not check:
         refuse_inside_run(os.environ, "the log's tables")
     log = settings.log()
     try:
-        found = check_tables(log) if check else rebuild_tables(log)
+        found = log.compare() if check else rebuild_tables(log)
     finally:
         log.close()
     if as_json:
@@ -181,22 +180,19 @@ def prune(settings: Settings, before: str, *, dry_run: bool, vacuum: bool, as_js
     """
     import os
 
-    from clawhive_core.audit.prune import prune as remove
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.storage.sqlite.pruning import free_bytes
-    from clawhive_core.storage.sqlite.pruning import vacuum as write_anew
 
     refuse_inside_run(os.environ, "the log's bodies")
     moment = _moment(before, "--before", datetime.now(UTC))
     log = settings.log()
     try:
-        done = remove(log, str(moment), dry_run=dry_run)
-        free = free_bytes(log)
+        done = log.prune(str(moment), dry_run=dry_run)
+        free = log.free_bytes()
+        if vacuum and not dry_run:
+            log.compact()
+            free = 0
     finally:
         log.close()
-    if vacuum and not dry_run:
-        write_anew(log.path)
-        free = 0
     if as_json:
         print_json({"schema": "audit-prune/1", **done.to_dict(), "free_bytes": free})
         return
@@ -288,7 +284,7 @@ def rotate(settings: Settings, *, as_json: bool) -> None:
 
 def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> None:
     from clawhive_core.audit.keys import Keys
-    from clawhive_core.storage.sqlite.faults import storage_error
+    from clawhive_core.storage.folders import file_error
 
     keys = Keys(settings.config().user_dir)
     try:
@@ -296,7 +292,7 @@ def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> N
             keys.rotate()
         key_id, public, retired = keys.key_id(), keys.public(), keys.retired()
     except OSError as error:
-        raise storage_error(error, keys.path) from error
+        raise file_error(error, keys.path) from error
     if as_json:
         old = [
             {"key": each.key, "public_key": each.public, "until": each.until, "next": each.next}
@@ -341,7 +337,7 @@ def _ids(given: _Wanted) -> dict[str, str | None]:
     }
 
 
-def _filter(log: EventLog, given: _Wanted, since: str | None, until: str | None) -> EventFilter:
+def _filter(log: Ledger, given: _Wanted, since: str | None, until: str | None) -> EventFilter:
     from clawhive_core.audit.query import EventFilter, find_ids
 
     ids = find_ids(log, _ids(given))

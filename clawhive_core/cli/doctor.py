@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -86,13 +85,11 @@ def _configuration(config: Config) -> Iterator[Check]:
 
 
 def _storage(settings: Settings, config: Config) -> Check:
-    from clawhive_core.hive.project_log import open_log
+    from clawhive_core.hive.project_log import SOFTWARE, open_log
 
     if not settings.has_log():
         if os.access(config.root, os.W_OK):
-            return Check(
-                "storage", "ok", f"made at the first run (SQLite {sqlite3.sqlite_version})"
-            )
+            return Check("storage", "ok", f"made at the first run ({SOFTWARE})")
         fix = "make the folder writable, or name another project: clawhive --root DIR ..."
         return Check("storage", "problem", f"{config.root} is not writable", fix)
     try:
@@ -100,7 +97,7 @@ def _storage(settings: Settings, config: Config) -> Check:
     except ClawHiveError as error:
         return Check("storage", "problem", error.message, error.fix)
     log.close()
-    return Check("storage", "ok", f"{log.path} (SQLite {sqlite3.sqlite_version})")
+    return Check("storage", "ok", f"{log.place} ({log.software})")
 
 
 def _log(config: Config) -> Check:
@@ -123,7 +120,9 @@ def _schemas() -> Check:
 
 
 def _vectors() -> Check:
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
+    from clawhive_core.hive.project_log import LOADS_EXTENSIONS
+
+    if LOADS_EXTENSIONS:
         return Check("SQLite extensions", "ok", "this Python's sqlite3 can load them")
     return Check(
         "SQLite extensions",

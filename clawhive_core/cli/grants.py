@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.policy.grants import GrantBook, Wish
     from clawhive_core.policy.suspension import FindTool
-    from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.protocols.ledger import Ledger
 
 
 class _Right(TypedDict):
@@ -244,7 +244,7 @@ def _tools(settings: Settings) -> FindTool:
 @contextmanager
 def _book(
     settings: Settings, *, make: bool = False
-) -> Generator[tuple[GrantBook, Config, EventLog | None]]:
+) -> Generator[tuple[GrantBook, Config, Ledger | None]]:
     from clawhive_core.hive.project_log import open_log
     from clawhive_core.policy.grants import GrantBook
 
@@ -257,7 +257,7 @@ def _book(
             log.close()
 
 
-def _wish(options: _Right, log: EventLog | None) -> Wish:
+def _wish(options: _Right, log: Ledger | None) -> Wish:
     from clawhive_core.policy.grants import Wish, duration
 
     task, session, always = options["task"], options["session"], options["always"]
@@ -288,7 +288,7 @@ def _named(session: str) -> str:
     return session
 
 
-def _task(text: str, log: EventLog | None) -> RunRecord:
+def _task(text: str, log: Ledger | None) -> RunRecord:
     """Return the run that a task's or a run's id names.
 
     Raises:
@@ -313,7 +313,7 @@ def _task(text: str, log: EventLog | None) -> RunRecord:
     return run
 
 
-def _variables(config: Config, wish: Wish, log: EventLog | None) -> dict[str, str]:
+def _variables(config: Config, wish: Wish, log: Ledger | None) -> dict[str, str]:
     found = {"workspace": str(config.root), "home": os.environ.get("HOME") or str(Path.home())}
     if wish.scope == "task":
         found["run"] = _task(wish.scope_id, log).artifacts

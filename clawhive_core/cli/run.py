@@ -56,10 +56,6 @@ class _Given(TypedDict):
 
 _LONGEST = 4000
 """Characters of a command that somebody still copies."""
-_GIVEN = """
-    SELECT capability FROM grants WHERE scope = 'task' AND scope_id = ? AND issuer = 'user'
-    AND mode = 'allow' AND parent_grant IS NULL ORDER BY seq, rowid
-"""
 
 
 @click.command(
@@ -378,6 +374,7 @@ def _of_prompt(hive: Hive, start: Mapping[str, Any]) -> list[str]:
 
 def _options(hive: Hive, start: Mapping[str, Any], run_id: str) -> Sequence[str]:
     """Return the options that every run has, where they are not what it has without them."""
+    from clawhive_core.protocols.ledger import RightsWhere
     from clawhive_core.runs.record.folder import run_folder
 
     words: list[str] = []
@@ -388,6 +385,8 @@ def _options(hive: Hive, start: Mapping[str, Any], run_id: str) -> Sequence[str]
     (run,) = hive.records.runs(run_id=run_id)
     if start.get("continues") is not None:
         words += ["--session", run.conversation_id]
-    for row in hive.log.read(_GIVEN, (run.task_id,)):
-        words += ["--grant", row[0]]
+    for each in hive.log.find(RightsWhere(scope="task", scope_id=run.task_id)):
+        grant = each.grant
+        if grant.issuer == "user" and grant.mode == "allow" and grant.parent_grant is None:
+            words += ["--grant", grant.capability]
     return words

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clawhive_core.config import Config
     from clawhive_core.hive.hive import Hive
     from clawhive_core.plugins.manager import PluginManager
-    from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.protocols.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class Settings:
         """Whether anything was ever recorded in this project; looking makes no log."""
         return not _is_missing(f"{self.config().root}/.clawhive/hive.db")
 
-    def log(self) -> EventLog:
+    def log(self) -> Ledger:
         """Open the project's log, without plugins or tools.
 
         Raises:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
@@ -41,6 +43,17 @@ _SCALARS = (str, bool, int, float)
 _LISTS = (list, tuple)
 
 _NOTHING = Redactor()
+
+
+def now() -> str:
+    """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
+    digits = str(time.time_ns())
+    return f"{_second(digits[:-9])}.{digits[-9:-3]}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: str) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class Body(NamedTuple):
@@ -342,3 +355,24 @@ def revive(value: Any) -> Any:
         if key == "$float" and item in _SPECIAL:
             return float(item)
     return {key: revive(item) for key, item in fields.items()}
+
+
+def references(body: str) -> Iterator[str]:
+    """Yield the digests of the blobs that a stored body refers to.
+
+    A value that only looks like a reference stands under `$value` and holds none.
+    """
+    # Most bodies hold none, and reading their JSON is what costs.
+    if '"$blob"' in body:
+        yield from _in_value(json.loads(body))
+
+
+def _in_value(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _in_value(item)
+    elif is_reference(value):
+        yield str(value["$blob"])
+    elif isinstance(value, dict) and "$value" not in value:
+        for item in cast("dict[str, Any]", value).values():
+            yield from _in_value(item)

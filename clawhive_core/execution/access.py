@@ -15,9 +15,9 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.quotas import Quota
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.protocols.stores import SubscriptionStore
 from clawhive_core.skills.contracts.skill import Access, Skill
-from clawhive_core.storage.sqlite.log import EventLog
 
 _PREFIX = "skill_"
 
@@ -29,7 +29,7 @@ class SkillAccess:
     skills: Callable[[], Sequence[Skill]]
     """The loaded skills."""
     subscriptions: SubscriptionStore
-    log: EventLog
+    log: Ledger
     """Where quotas are counted."""
     clock: Callable[[], float] = time.time
     """The present, in Unix seconds."""

@@ -13,25 +13,26 @@ from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import rate_limited, unapproved
 from clawhive_core.model.events import Event
 from clawhive_core.policy.approvals import usable, withdrawn
-from clawhive_core.policy.ledger import line_of, returned, used
+from clawhive_core.policy.ledger import returned, used
 from clawhive_core.policy.ledger import used_up as grants_used_up
 from clawhive_core.policy.quotas import USED_UP
 from clawhive_core.protocols.ledger import (
+    DescentOf,
     Expectation,
     GrantsUsable,
     InvocationHas,
+    Ledger,
     QuotaLeft,
     RunOwnedBy,
     Unmet,
 )
-from clawhive_core.storage.sqlite.log import EventLog
 
 _USED_UP = "grant_used_up"
 _COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))
 _RETURNS = frozenset((GRANT_RETURNED, QUOTA_RETURNED))
 
 
-async def append_intent(pending: PendingCall, log: EventLog) -> None:
+async def append_intent(pending: PendingCall, log: Ledger) -> None:
     """Write the intent and, in the same transaction, use up what the call uses.
 
     That of a call which only reads is queued: it is committed before all that follows the call.
@@ -50,10 +51,10 @@ async def append_intent(pending: PendingCall, log: EventLog) -> None:
         await log.append(pending.started(), sync=pending.leaves_the_run, expects=owned)
 
 
-async def _append_with_uses(pending: PendingCall, log: EventLog) -> None:
+async def _append_with_uses(pending: PendingCall, log: Ledger) -> None:
     events, expects = [pending.started()], list[Expectation](pending.scope.run.owned)
     if pending.counted:
-        events.insert(0, used(line_of(log, pending.counted), **pending.ids))
+        events.insert(0, used(list(log.find(DescentOf(tuple(pending.counted)))), **pending.ids))
         expects.append(GrantsUsable(tuple(pending.counted)))
     if pending.quota is not None:
         events.insert(0, pending.quota.reserved(**pending.ids))
@@ -79,11 +80,11 @@ def _worded(pending: PendingCall, error: Unmet) -> RunError:
     return withdrawn(str(pending.approval_id))
 
 
-def give_back(pending: PendingCall, log: EventLog) -> None:
+def give_back(pending: PendingCall, log: Ledger) -> None:
     """Give back what a call used that never started, where its intent was written."""
     events = list[Event]()
     if pending.counted:
-        events.append(returned(line_of(log, pending.counted), **pending.ids))
+        events.append(returned(list(log.find(DescentOf(tuple(pending.counted)))), **pending.ids))
     if pending.quota is not None:
         events.append(pending.quota.returned(**pending.ids))
     if not events:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
+from clawhive_core.events.rows import now
 from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event
@@ -16,7 +17,6 @@ from clawhive_core.policy.grounding import Grounds
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.ledger import RunOwnedBy
-from clawhive_core.storage.sqlite.log import now
 
 ApproveMode = Literal["ask", "park", "deny"]
 """What happens with a call that a person must answer: somebody is asked here, the run waits for an

@@ -1,79 +1,35 @@
-"""Values that tools and skills keep: rows of the project's database, made by events of its log."""
+"""Values that tools and skills keep: made by events of the project's log."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from typing import Any
 
 from clawhive_core.errors import InvalidInput, ToolError
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical, canonical_text
-from clawhive_core.model.events import Blob, Event, StoredEvent
+from clawhive_core.model.canonical import canonical
+from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.sqlite.log import EventLog, Projections
-from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.protocols.ledger import Ledger, ValuesWhere
 
 LARGEST = 1024 * 1024
 """The canonical JSON of one value, in bytes."""
 LONGEST_KEY = 200
-
-SCHEMA = RoomSchema(
-    "execution",
-    (
-        """
-        CREATE TABLE stored_values(
-          user_id TEXT NOT NULL, namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-          stored_at TEXT NOT NULL, PRIMARY KEY(user_id, namespace, key)
-        ) WITHOUT ROWID;
-        """,
-    ),
-)
-TABLE = "stored_values"
-
-
-def _on_put(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    body = stored.event.body
-    connection.execute(
-        "INSERT INTO stored_values VALUES(?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET value = excluded.value, stored_at = excluded.stored_at",
-        (
-            body["user_id"],
-            body["namespace"],
-            body["key"],
-            canonical_text(body["value"]),  # where a long value stands, not the value
-            stored.ts,
-        ),
-    )
-
-
-def _on_delete(connection: sqlite3.Connection, stored: StoredEvent) -> None:
-    body = stored.event.body
-    connection.execute(
-        "DELETE FROM stored_values WHERE user_id = ? AND namespace = ? AND key = ?",
-        (body["user_id"], body["namespace"], body["key"]),
-    )
-
-
-PROJECTIONS: Projections = {"store.put": (_on_put,), "store.delete": (_on_delete,)}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueStore:
     """The values of one namespace and one user (`clawhive_core.Store`)."""
 
-    log: EventLog
+    log: Ledger
     scope: CallScope
     namespace: str
 
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value, or `default`."""
-        rows = self.log.read(
-            "SELECT value FROM stored_values WHERE user_id = ? AND namespace = ? AND key = ?",
-            (*self._owner, key),
-        )
-        return self.log.load(json.loads(rows[0]["value"])) if rows else default
+        for found in self.log.find(ValuesWhere(*self._owner, key)):
+            return self.log.load(found.value)
+        return default
 
     async def put(self, key: str, value: Any) -> None:
         """Keep a JSON value.
@@ -95,12 +51,7 @@ class ValueStore:
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that start with `prefix`, sorted."""
-        rows = self.log.read(
-            "SELECT key FROM stored_values WHERE user_id = ? AND namespace = ?"
-            " AND substr(key, 1, length(?)) = ? ORDER BY key",
-            (*self._owner, prefix, prefix),
-        )
-        return [row["key"] for row in rows]
+        return [each.key for each in self.log.find(ValuesWhere(*self._owner, prefix=prefix))]
 
     @property
     def _owner(self) -> tuple[str, str]:

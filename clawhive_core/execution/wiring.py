@@ -16,7 +16,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.context import Store
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger
 
 
 class Completer(Protocol):
@@ -45,7 +45,7 @@ class Wiring:
     """The rooms that the executor stands on."""
 
     catalog: CatalogStore
-    log: EventLog
+    log: Ledger
     checks: Callable[[], Sequence[PolicyCheck]]
     """The policy checks of plugins; raises where a required one failed to load."""
     healthy: Callable[[], str | None]

@@ -15,10 +15,10 @@ from clawhive_core.policy.subscriptions import FailedSubscriptions, Subscription
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.sandbox import SandboxEngine
 from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
-from clawhive_core.storage.sqlite.log import EventLog
 
 _GRACE_SECONDS = 1.0
 
@@ -71,7 +71,7 @@ class Contributed:
         """Return where further skills lie."""
         return self.values("clawhive_skill_sources")
 
-    def subscriptions(self, log: EventLog | None) -> SubscriptionStore:
+    def subscriptions(self, log: Ledger | None) -> SubscriptionStore:
         """Return who knows the subscribers: the first plugin that does, else the log.
 
         Where such a plugin failed nobody knows: the log's own list is not what was meant.

@@ -31,7 +31,7 @@ from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
 from clawhive_core.hive.limits import executor_limits, patience
 from clawhive_core.hive.opening import LoadPlugins, opened
-from clawhive_core.hive.project_log import Awaited, approval_book, follow
+from clawhive_core.hive.project_log import Awaited, approval_book
 from clawhive_core.hive.records import Records
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
@@ -42,6 +42,7 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.loop.conversation import answers_before
 from clawhive_core.runs.model_calls.models import Embedders, Models
@@ -52,7 +53,6 @@ from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
 from clawhive_core.runs.requests import RequestMaker, RunOptions, TodaysTools
 from clawhive_core.runs.session import Session
-from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode
@@ -78,7 +78,7 @@ class Hive:
     """
 
     def __init__(
-        self, config: Config, log: EventLog, plugins: PluginManager, env: Mapping[str, str]
+        self, config: Config, log: Ledger, plugins: PluginManager, env: Mapping[str, str]
     ) -> None:
         from clawhive_core.skills.load import load_skills
 
@@ -345,7 +345,7 @@ class Hive:
 
     async def events(self, since: int = 0) -> AsyncGenerator[StoredEvent]:
         """Yield the log's events after a number, then those to come until the hive is closed."""
-        async for stored in follow(self.log, since, self._is_closing):
+        async for stored in self.log.follow(since, is_over=self._is_closing):
             yield stored
 
     @asynccontextmanager

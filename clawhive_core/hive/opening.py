@@ -13,7 +13,7 @@ from clawhive_core.hive.project_log import open_founded
 from clawhive_core.hive.watchdog import Watched, watched
 from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger
 
 LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Opened)
 
 @asynccontextmanager
 async def opened(
-    kind: Callable[[Config, EventLog, PluginManager, Mapping[str, str]], T],
+    kind: Callable[[Config, Ledger, PluginManager, Mapping[str, str]], T],
     path: str | os.PathLike[str] | None,
     flags: Mapping[str, Any],
     env: Mapping[str, str],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RunRecord,
         StepRecord,
     )
-    from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.protocols.ledger import Ledger
 
 LIMIT = 50
 """How many a page holds where nothing else is said."""
@@ -52,7 +52,7 @@ class Records:
                 page = hive.records.runs(status="failed", limit=50, after=page.next)
     """
 
-    log: EventLog
+    log: Ledger
 
     def runs(
         self,

@@ -11,6 +11,7 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NotReplayable, UsageError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.view import find_run
 from clawhive_core.runs.replays.repeat import note, repeat
@@ -25,7 +26,6 @@ from clawhive_core.runs.replays.replay_live import (
 from clawhive_core.runs.replays.what_if import what_if
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.storage.sqlite.log import EventLog
 
 ReplayMode = Literal["exact", "tools", "model", "policy"]
 """What is done anew: nothing but our own code, the tools, the model, or the decisions."""
@@ -35,7 +35,7 @@ ReplayMode = Literal["exact", "tools", "model", "policy"]
 class Replayer:
     """The parts of a hive that repeat a run."""
 
-    log: EventLog
+    log: Ledger
     catalog: CatalogStore
     executor: Executor
     requests: RequestMaker

@@ -14,12 +14,11 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
-from clawhive_core.protocols.ledger import RunsWhere
+from clawhive_core.protocols.ledger import Ledger, RunsWhere
 from clawhive_core.runs.offering.agents import agent_of
 from clawhive_core.runs.record.lineage import child_of_step
 from clawhive_core.runs.record.ownership import cancel, recover
 from clawhive_core.runs.record.view import run_json
-from clawhive_core.storage.sqlite.log import EventLog
 
 _AT_WORK = frozenset({"pending", "running"})
 _POLL_SECONDS = 0.5
@@ -42,7 +41,7 @@ class SubAgent:
             print(await child.merge())
     """
 
-    def __init__(self, log: EventLog, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
+    def __init__(self, log: Ledger, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         import asyncio
 
         self._log = log

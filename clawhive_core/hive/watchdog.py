@@ -17,7 +17,7 @@ from clawhive_core.model.late import dataclass
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.protocols.ledger import Ledger
 
 PATIENCE_SECONDS = 20.0
 """How long a loop may stand still before that is told, where no configuration is read yet."""
@@ -50,7 +50,7 @@ class Held:
 class Watched:
     """A project that is open on a watched loop."""
 
-    log: EventLog
+    log: Ledger
     seconds: float
     packages: Callable[[], dict[str, str]]
     """Plugins' ids by the names of their packages."""

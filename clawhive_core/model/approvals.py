@@ -47,6 +47,13 @@ class Approval:
     """The grants of the answer, each as CapabilityGrant.to_dict()."""
     edited: bool = False
     """Whether the person changed the input; the other fields say what it is now."""
+    trace_id: str = ""
+    task_id: str = ""
+    conversation_id: str = ""
+    seq: int = 0
+    """The event that asked for it."""
+    edited_seq: int | None = None
+    """The event that changed its input, where a person did."""
     destinations: tuple[Mapping[str, Any], ...] = ()
     """The origin of each value of `sinks`: `argument`, `kind`, `value`, `source` (None where it is
     unknown), `tainted`, and `seen_in`, the untrusted output that named it first."""

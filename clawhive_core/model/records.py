@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
@@ -154,3 +155,107 @@ class WorkerRecord:
     process_start: str
     seconds_left: float
     """On the store's clock; none are left of a lease that lapsed."""
+    is_alive: bool
+    """Whether it may still execute its runs: its lease says so, and its process is not known to
+    be gone. That a process is there proves nothing, as it may stand still for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Under which fence a run is, and whether somebody wants its end."""
+
+    run_id: str
+    fence: int
+    cancel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RightRecord:
+    """A grant that stands."""
+
+    grant: CapabilityGrant
+    uses_left: int | None
+    issued_at: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        row = self.grant.to_dict()
+        return {**row, "uses_left": self.uses_left, "issued_at": self.issued_at}
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationRecord:
+    """That a grant was taken back."""
+
+    grant_id: str
+    seq: int
+    """The event."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRecord:
+    """How many calls of a tool a user has made in the window of the last one."""
+
+    user_id: str
+    tool: str
+    seconds: int
+    """The length of the window."""
+    since: int
+    """When it began, in Unix seconds."""
+    used: int
+
+
+def goes_on(last: int, since: int, seconds: int) -> bool:
+    """Return whether a claim of a quota counts in the window of the last one.
+
+    Of two processes the one that writes later may have looked at the clock before: a claim of the
+    window before counts in the later one. Anything further ahead was a wrong clock's.
+
+    Args:
+        last: When the window of the last claim began, in Unix seconds.
+        since: When this claim's began.
+        seconds: The length of both.
+    """
+    return since <= last <= since + seconds
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRecord:
+    """A value that a tool keeps, as it is stored: `Ledger.load` gives the value itself."""
+
+    key: str
+    value: Any
+    stored_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRecord:
+    """A body that is kept outside its row."""
+
+    type: str
+    """`json`, `text` or `bytes`."""
+    data: Any
+    """Its bytes; None where only the digest is left, and anything where somebody changed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(_Record):
+    """How records of one kind differ from what the events give."""
+
+    table: str
+    missing: int
+    """Those that the log gives and that are not there."""
+    extra: int
+    """Those that are there and that the log does not give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned(_Record):
+    """What was removed of old bodies, or would be."""
+
+    before: str
+    bodies: int
+    bytes: int
+    waiting_runs: int
+    """Runs that began before the moment and have not ended: they keep everything."""
+    dry_run: bool = False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
-from clawhive_core.storage.template import make_from_template
+from clawhive_core.storage.folders import make_from_template
 
 _NAME = pattern(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _MAX_NAME = 40

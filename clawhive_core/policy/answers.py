@@ -116,12 +116,20 @@ class Answer:
                 )
         return tuple(wanted)
 
-    def issue(self, capabilities: Sequence[str], row: Mapping[str, Any]) -> list[CapabilityGrant]:
-        """Return the grants of a wider scope, to whoever made the call of this row."""
+    def issue(
+        self, capabilities: Sequence[str], approval: Approval, tool: str | None
+    ) -> list[CapabilityGrant]:
+        """Return the grants of a wider scope, to whoever made the call of an approval.
+
+        Args:
+            capabilities: What is granted.
+            approval: The approval.
+            tool: What the tool of its call was, as `ToolIdentity.text`.
+        """
         scopes: Mapping[str, tuple[Scope, str]] = {
-            "step": ("step", row["step"] or row["step_id"].partition("#")[0]),
-            "task": ("task", row["task_id"]),
-            "session": ("session", row["conversation_id"]),
+            "step": ("step", approval.step),
+            "task": ("task", approval.task_id),
+            "session": ("session", approval.conversation_id),
             "always": ("persistent", ""),
         }
         life = self.life or (DEFAULT_LIFE if self.scope == "always" else None)
@@ -132,11 +140,11 @@ class Answer:
                     CapabilityGrant(
                         new_id("grant"),
                         "",
-                        row["principal"],
+                        approval.principal,
                         *scopes[self.scope],
                         "approval",
                         expires_at=ends,
-                        tool=row["identity"],
+                        tool=tool,
                     ),
                     parse(text),
                 ),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +17,8 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy import approval_rows
 from clawhive_core.policy.grants import is_live
-from clawhive_core.policy.ledger import issued, require_given
+from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent, settle
 from clawhive_core.protocols.ledger import (
     TOO_LATE,
@@ -28,12 +26,12 @@ from clawhive_core.protocols.ledger import (
     ApprovalsWhere,
     Expectation,
     Founded,
+    Ledger,
+    RightsWhere,
     RunOwnedBy,
     Unmet,
+    Window,
 )
-from clawhive_core.storage.sqlite.database import open_database
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.queries import approval as _approval
 
 if TYPE_CHECKING:
     from clawhive_core.policy.answers import Answer, AnswerOptions, Edited, Verdict
@@ -63,7 +61,7 @@ def _text(moment: datetime) -> str:
 class ApprovalBook:
     """Reads and answers approvals; every change is an event."""
 
-    log: EventLog
+    log: Ledger
     user_dir: Path
     """The user's own directory, for the rights that an answer gives for good."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -85,16 +83,13 @@ class ApprovalBook:
             UnknownId: It names none, or several.
         """
         if text == "last":
-            rows = self.log.read("SELECT * FROM approvals ORDER BY rowid DESC LIMIT 1")
+            found = self.log.find(ApprovalsWhere(), Window(1, reverse=True)).items
         else:
             wanted = text if text.startswith("appr_") else f"appr_{text}"
-            rows = self.log.read(
-                "SELECT * FROM approvals WHERE substr(approval_id, 1, ?) = ? LIMIT 2",
-                (len(wanted), wanted),
-            )
-        if len(rows) == 1:
-            return _approval(rows[0])
-        what = "names no approval" if not rows else "names several approvals; write more of it"
+            found = self.log.find(ApprovalsWhere(prefix=wanted), Window(2)).items
+        if len(found) == 1:
+            return found[0]
+        what = "names no approval" if not found else "names several approvals; write more of it"
         raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive approvals list --all")
 
     def input_of(self, approval: Approval) -> Mapping[str, Any]:
@@ -115,41 +110,34 @@ class ApprovalBook:
         return self.log.load(self._body(approval, edited=False).get("tool"))
 
     def _body(self, approval: Approval, *, edited: bool) -> Mapping[str, Any]:
-        (row,) = self.log.read(
-            "SELECT seq, edited_seq FROM approvals WHERE approval_id = ?", (approval.approval_id,)
-        )
-        seq = row["edited_seq"] if edited and row["edited_seq"] is not None else row["seq"]
+        (approval,) = self.log.find(ApprovalsWhere(approval_id=approval.approval_id))
+        seq = approval.edited_seq if edited and approval.edited else approval.seq
+        assert seq is not None  # noqa: S101 - it was edited
         (found,) = self.log.events(since=seq - 1, limit=1)
         return found.event.body
 
     def of_step(self, run_id: str, step_id: str) -> Approval | None:
         """Return the newest approval of a step, None where nothing was asked."""
-        rows = self.log.read(
-            "SELECT * FROM approvals WHERE run_id = ? AND step_id = ? ORDER BY seq DESC LIMIT 1",
-            (run_id, step_id),
-        )
-        return _approval(rows[0]) if rows else None
+        query = ApprovalsWhere(run_id=run_id, step_id=step_id)
+        return next(iter(self.log.find(query, Window(1, reverse=True))), None)
 
     def pending_below(self, run_id: str, prefix: str) -> list[Approval]:
         """Return what waits in the steps whose ids start like this, oldest first."""
-        rows = self.log.read(
-            "SELECT * FROM approvals WHERE run_id = ? AND state = 'pending'"
-            " AND substr(step_id, 1, ?) = ? ORDER BY seq",
-            (run_id, len(prefix), prefix),
-        )
-        return [_approval(row) for row in rows]
+        return [*self.log.find(ApprovalsWhere("pending", run_id, step_prefix=prefix))]
 
     def equals(self, approval: Approval) -> builtins.list[Approval]:
         """Return what waits in the same run for exactly the same call, oldest first: one question.
 
         A pending approval is among its own equals.
         """
-        rows = self.log.read(
-            "SELECT * FROM approvals WHERE run_id = ? AND digest = ? AND tool = ?"
-            " AND principal = ? AND state = 'pending' ORDER BY seq",
-            (approval.run_id, approval.digest, approval.tool, approval.principal),
+        query = ApprovalsWhere(
+            "pending",
+            approval.run_id,
+            approval.tool,
+            digest=approval.digest,
+            principal=approval.principal,
         )
-        return [_approval(row) for row in rows]
+        return [*self.log.find(query)]
 
     def resolve_each(
         self,
@@ -210,9 +198,7 @@ class ApprovalBook:
 
         self.expire()
         approval = self.find(approval_id)
-        with closing(open_database(self.log.path, read_only=True)) as connection:
-            connection.execute("BEGIN")
-            approval_rows.require_given(connection, (approval.approval_id,))
+        self.log.require_rights(approval.approval_id)
         given = Answer(answer, by, **more)
         given.check(approval)
         changed = given.edited
@@ -229,17 +215,11 @@ class ApprovalBook:
             StorageError: `forged_rights`: the log gives fewer.
         """
         given = [CapabilityGrant(**each) for each in approval.grants]
-        ids = {str(row["grant_id"]) for row in self._given([each.grant_id for each in given])}
+        query = RightsWhere(grant_ids=tuple([each.grant_id for each in given]))
+        ids = {each.grant.grant_id for each in self.log.find(query)}
         ids |= {each.grant.grant_id for each in read_persistent(self.user_dir).entries}
         present = datetime.now(UTC)
         return [each for each in given if each.grant_id in ids and is_live(each, present)]
-
-    def _given(self, grant_ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-        sql = "SELECT * FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
-        with self.log.snapshot():
-            rows = list(map(dict[str, Any], self.log.read(sql, (json.dumps(grant_ids),))))
-            require_given(self.log, rows)
-        return rows
 
     def close(
         self,
@@ -260,11 +240,8 @@ class ApprovalBook:
 
     def expire(self) -> None:
         """Expire what nobody answered in time."""
-        rows = self.log.read(
-            "SELECT * FROM approvals WHERE state = 'pending' AND expires_at < ?", (now(),)
-        )
-        for row in rows:
-            self.close(_approval(row), "expired", "nobody answered in time")
+        for late in self.log.find(ApprovalsWhere("pending", expires_before=now())):
+            self.close(late, "expired", "nobody answered in time")
 
     def _settle(
         self,
@@ -274,11 +251,10 @@ class ApprovalBook:
         rights: Sequence[str] = (),
         expects: Sequence[RunOwnedBy] = (),
     ) -> None:
-        row = self.log.read(
-            "SELECT * FROM approvals WHERE approval_id = ?", (approval.approval_id,)
-        )[0]
-        ids = {key: row[key] for key in ("trace_id", "run_id", "task_id", "conversation_id")}
-        grants = answer.issue(rights, {**row, "identity": self.tool_of(approval)}) if rights else []
+        (approval,) = self.log.find(ApprovalsWhere(approval_id=approval.approval_id))
+        columns = ("trace_id", "run_id", "task_id", "conversation_id")
+        ids = {name: getattr(approval, name) for name in columns}
+        grants = answer.issue(rights, approval, self.tool_of(approval)) if rights else []
         body = {"approval_id": approval.approval_id, "by": answer.by, "reason": answer.reason}
         if state in {"approved", "denied"}:
             given = [each.to_dict() for each in grants]
@@ -326,12 +302,11 @@ class ApprovalBook:
         A process that ended in between left them; those of other projects' answers stay.
         """
         for approval_id in {each.approval_id for each in read_persistent(self.user_dir).pending}:
-            rows = self.log.read(
-                "SELECT state, grants FROM approvals WHERE approval_id = ?", (approval_id,)
-            )
-            for state, grants in rows:
-                if approval_id is not None and state != "pending":
-                    ids = [each["grant_id"] for each in json.loads(grants)]
+            if approval_id is None:
+                continue
+            for found in self.log.find(ApprovalsWhere(approval_id=approval_id)):
+                if found.state != "pending":
+                    ids = [each["grant_id"] for each in found.grants]
                     settle(self.user_dir, approval_id, ids)
 
 

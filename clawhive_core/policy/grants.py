@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,7 @@ from clawhive_core.model.ids import new_id
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import (
-    all_sets,
-    issued,
-    require_given,
-    sets_of_task,
-    standing_of,
-    steps_of,
-)
+from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -34,8 +27,7 @@ from clawhive_core.policy.persistent import (
 )
 from clawhive_core.policy.suspension import FindTool, changed, renewed, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
-from clawhive_core.protocols.ledger import GrantIs, Unmet
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import GrantIs, Ledger, RightsWhere, StandingAmong, Unmet
 
 _UNITS: Mapping[str, str] = {
     "s": "seconds",
@@ -46,11 +38,6 @@ _UNITS: Mapping[str, str] = {
 }
 _DURATION = pattern(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
-_FIELDS = (
-    "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant, uses,"
-    " delegate, tool"
-)
-_STANDING = f"SELECT {_FIELDS}, uses_left, issued_at, seq FROM grants"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +66,7 @@ class GrantBook:
         log: The project's log, which holds the others; None where nothing is recorded yet.
     """
 
-    def __init__(self, user_dir: Path, log: EventLog | None = None) -> None:
+    def __init__(self, user_dir: Path, log: Ledger | None = None) -> None:
         self._user_dir = user_dir
         self._log = log
 
@@ -105,7 +92,7 @@ class GrantBook:
         """
         found = [entry.grant for entry in read_persistent(self._user_dir).entries]
         if conversation_id is not None:
-            found += self._in_log("scope = 'session' AND scope_id = ?", conversation_id)
+            found += self._in_log(RightsWhere(scope="session", scope_id=conversation_id))
         return [each for each in found if _is_for(each, principal) and is_live(each, now)]
 
     def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:
@@ -114,8 +101,7 @@ class GrantBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        found = [] if self._log is None else sets_of_task(self._log, task_id)
-        found += self._in_log("scope = 'task' AND scope_id = ?", task_id)
+        found = self._in_log(RightsWhere(scope="task", scope_id=task_id))
         return [each for each in found if is_live(each, now)]
 
     def of_steps(self, run_id: str, now: datetime) -> list[CapabilityGrant]:
@@ -124,7 +110,7 @@ class GrantBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        found = self._in_log("scope = 'step' AND scope_id BETWEEN ? AND ?", *steps_of(run_id))
+        found = self._in_log(RightsWhere(steps_of=run_id))
         return [each for each in found if is_live(each, now)]
 
     def standing(self, now: datetime) -> list[dict[str, Any]]:
@@ -133,8 +119,8 @@ class GrantBook:
             {**entry.grant.to_dict(), "uses_left": None, "issued_at": entry.issued_at}
             for entry in read_persistent(self._user_dir).entries
         ]
-        rows += [{key: row[key] for key in row if key != "seq"} for row in self._rows("true")]
-        rows += [] if self._log is None else all_sets(self._log)
+        if self._log is not None:
+            rows += [each.to_dict() for each in self._log.find(RightsWhere(checked=False))]
         live = [row for row in rows if is_live(_grant(row), now)]
         return sorted(live, key=lambda row: (row["issued_at"], row["grant_id"]))
 
@@ -237,7 +223,7 @@ class GrantBook:
         what = "names several grants; write more of it" if found and text else "names no grant"
         raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive grants list")
 
-    def _in_log(self, where: str, *values: str) -> list[CapabilityGrant]:
+    def _in_log(self, query: RightsWhere) -> list[CapabilityGrant]:
         """Return the grants of the log that stand, with what they derive from, and have a use left.
 
         Raises:
@@ -245,29 +231,15 @@ class GrantBook:
         """
         if self._log is None:
             return []
-        with self._log.snapshot():
-            rows = self._rows(where, values)
-            if above := {row["parent_grant"] for row in rows} - {None}:
-                # What it derives from was revoked meanwhile, or in another project.
-                stands = self._standing_of(above)
-                rows = [row for row in rows if row["parent_grant"] in {None, *stands}]
-            require_given(self._log, rows)
-        return [
-            replace(_grant(row), uses=row["uses_left"]) for row in rows if row["uses_left"] != 0
-        ]
+        found = self._log.find(query).items
+        if above := {each.grant.parent_grant for each in found} - {None}:
+            # What it derives from was revoked meanwhile, or in another project.
+            stands = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
+            stands |= set(self._log.find(StandingAmong(tuple(filter(None, above)))))
+            found = [each for each in found if each.grant.parent_grant in {None, *stands}]
+        return [replace(each.grant, uses=each.uses_left) for each in found if each.uses_left != 0]
 
-    def _standing_of(self, grant_ids: Iterable[str]) -> set[str]:
-        """Return which of some grants stand, in the log or for good."""
-        stands = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        return stands if self._log is None else stands | standing_of(self._log, grant_ids)
-
-    def _rows(self, where: str, values: Sequence[str] = ()) -> list[dict[str, Any]]:
-        if self._log is None:
-            return []
-        sql = f"{_STANDING} WHERE {where} ORDER BY seq, rowid"
-        return [dict(row) for row in self._log.read(sql, tuple(values))]
-
-    def _opened(self) -> EventLog:
+    def _opened(self) -> Ledger:
         if self._log is None:
             raise UsageError("this project has no log yet", fix="open one, then issue the grant")
         return self._log
@@ -371,4 +343,4 @@ def _is_for(grant: CapabilityGrant, principal: Principal) -> bool:
 
 
 def _grant(row: Mapping[str, Any]) -> CapabilityGrant:
-    return CapabilityGrant(**{name: row[name] for name in _FIELDS.split(", ")})
+    return CapabilityGrant(**{each.name: row[each.name] for each in fields(CapabilityGrant)})

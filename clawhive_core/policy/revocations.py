@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from clawhive_core.config.private_file import FileVersion, version_of
-from clawhive_core.policy.ledger import standing_of
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger, RevocationsWhere, StandingAmong, Window
 
-_LAST = "SELECT max(seq) FROM events WHERE kind = 'grant.revoked'"
-_NAMED = (
-    "SELECT json_extract(body, '$.grant_id') FROM events WHERE kind = 'grant.revoked'"
-    " AND json_extract(body, '$.grant_id') IN (SELECT value FROM json_each(?))"
-)
+_NEWEST = Window(limit=1)
 _Mark = tuple[int | None, FileVersion | None]
 
 
@@ -32,7 +26,7 @@ class Revocations:
         user_dir: The user's own directory: another project may have revoked a persistent grant.
     """
 
-    def __init__(self, log: EventLog, user_dir: Path) -> None:
+    def __init__(self, log: Ledger, user_dir: Path) -> None:
         self._log = log
         self._user_dir = user_dir
         self._file = os.path.join(user_dir, FILE)  # noqa: PTH118 - for each run
@@ -69,7 +63,8 @@ class Revocations:
         """Return the number of the last revocation in the log."""
         epoch = self._log.epoch()
         if epoch is None or epoch != self._epoch:
-            self._last, self._epoch = self._log.read(_LAST)[0][0], epoch
+            last = self._log.find(RevocationsWhere(), _NEWEST)
+            self._last, self._epoch = last.items[0].seq if last else None, epoch
         return self._last
 
     def _gone(self, rules: Rules, *, revoked: bool) -> set[str]:
@@ -77,12 +72,12 @@ class Revocations:
         held = rules.every
         parents = {each.parent_grant for each in held if each.parent_grant is not None}
         # What a revocation ends further down stands no longer either.
-        gone = self._ids(_NAMED, (each.grant_id for each in held)) if revoked else set[str]()
+        gone = self._revoked([each.grant_id for each in held]) if revoked else set[str]()
         if not parents:
             return gone
         stand = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        stand |= standing_of(self._log, parents)
+        stand |= set(self._log.find(StandingAmong(tuple(parents))))
         return gone | (parents - stand)
 
-    def _ids(self, sql: str, grant_ids: Iterable[str]) -> set[str]:
-        return {str(row[0]) for row in self._log.read(sql, (json.dumps(list(grant_ids)),))}
+    def _revoked(self, grant_ids: Sequence[str]) -> set[str]:
+        return {each.grant_id for each in self._log.find(RevocationsWhere(tuple(grant_ids)))}

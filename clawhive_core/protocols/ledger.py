@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, overload
 
 from clawhive_core.errors import RunError
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.records import (
+    BodyRecord,
+    Difference,
     GrantRecord,
     InvocationRecord,
+    Ownership,
     Page,
+    Pruned,
+    QuotaRecord,
+    RevocationRecord,
+    RightRecord,
     RunRecord,
     StepRecord,
+    ValueRecord,
     WorkerRecord,
 )
+from clawhive_core.protocols.stores import Subscription
 
 EXECUTED = frozenset({"pending", "running"})
 """The states of a run that somebody executes."""
@@ -197,6 +207,16 @@ class RunsWhere:
     """The first moment that counts, of their start, as rows hold it."""
     until: str | None = None
     """The first moment that counts no more."""
+    prefix: str | None = None
+    """The beginning of their ids."""
+    top_level: bool | None = None
+    """Whether no run started them."""
+    above: str | None = None
+    """The run that they started, through others too; it is among them."""
+    below: str | None = None
+    """The run that started them, through others too; it is not among them."""
+    turns: Literal[True] | None = None
+    """Only prompts that were answered: the turns of conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +246,16 @@ class ApprovalsWhere:
     state: str | None = None
     run_id: str | None = None
     tool: str | None = None
+    approval_id: str | None = None
+    prefix: str | None = None
+    """The beginning of their ids."""
+    step_id: str | None = None
+    step_prefix: str | None = None
+    """The beginning of their steps' ids."""
+    digest: str | None = None
+    principal: str | None = None
+    expires_before: str | None = None
+    """The first moment, as rows hold it, at which they still count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +267,85 @@ class GrantsWhere:
     scope: str | None = None
     scope_id: str | None = None
     subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RightsWhere:
+    """Grants of the log that stand now, oldest first; what is None does not matter.
+
+    Each is compared with the log's events, and so is all that it derives from: a table that says
+    more than the log is the ledger's own error, `forged_rights`.
+    """
+
+    grant_ids: tuple[str, ...] | None = None
+    scope: str | None = None
+    scope_id: str | None = None
+    steps_of: str | None = None
+    """The run whose steps have them."""
+    checked: bool = True
+    """Whether they are compared; a list for people needs not."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandingAmong:
+    """Which of some grants stand in the log: their ids."""
+
+    grant_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescentOf:
+    """Some grants and all that they derive from: their ids, in order."""
+
+    grant_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationsWhere:
+    """What was revoked, newest first; what is None does not matter."""
+
+    grant_ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotasWhere:
+    """How far the calls of tools are counted; what is None does not matter."""
+
+    user_id: str | None = None
+    tool: str | None = None
+    seconds: int | None = None
+    """The length of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionsWhere:
+    """Subscriptions, by skill and user; what is None does not matter."""
+
+    user_id: str | None = None
+    skill_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesWhere:
+    """The values that a user's tools keep in a namespace, by key; what is None does not matter."""
+
+    user_id: str
+    namespace: str
+    key: str | None = None
+    prefix: str | None = None
+    """The beginning of their keys."""
+
+
+IdColumn = Literal["run_id", "trace_id", "task_id", "step_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class IdsWhere:
+    """The ids that events have in one of their columns: the newest first, or by prefix in order."""
+
+    column: IdColumn
+    prefix: str | None = None
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +369,11 @@ class EventsWhere:
     """The first moment that counts, as rows hold it."""
     until: str | None = None
     """The first moment that counts no more."""
+    invocation_id: str | None = None
+    steps_from: str | None = None
+    """The id after which those of their steps come."""
+    steps_before: str | None = None
+    """The id before which those of their steps come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +392,48 @@ class Window:
 
 ALL = Window()
 
-Query = RunsWhere | StepsWhere | InvocationsWhere | ApprovalsWhere | GrantsWhere | EventsWhere
+Query = (
+    RunsWhere
+    | StepsWhere
+    | InvocationsWhere
+    | ApprovalsWhere
+    | GrantsWhere
+    | RightsWhere
+    | StandingAmong
+    | DescentOf
+    | RevocationsWhere
+    | QuotasWhere
+    | SubscriptionsWhere
+    | ValuesWhere
+    | IdsWhere
+    | EventsWhere
+)
 """What a ledger can be asked for: a closed set, each a value."""
+
+
+class Redaction(Protocol):
+    """Knows secrets, and takes them out of what is written."""
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to take out."""
+        ...
+
+    def add(self, secret: str) -> None:
+        """Have a value taken out from now on."""
+        ...
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Return whether bytes may hold a secret."""
+        ...
+
+    def text(self, value: str) -> str:
+        """Return a text without secrets."""
+        ...
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets."""
+        ...
 
 
 class Leases(Protocol):
@@ -302,6 +456,10 @@ class Leases(Protocol):
         """Return who executes runs, or did so when its lease was last renewed."""
         ...
 
+    def owners(self, run_ids: Sequence[str]) -> Sequence[Ownership]:
+        """Return under which fence some runs are, and of which somebody wants the end."""
+        ...
+
     def request_cancel(self, run_id: str, fence: int) -> None:
         """Ask whoever executes a run under a fence to end it.
 
@@ -312,13 +470,60 @@ class Leases(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class Inspection(Protocol):
+    """A log as it lies there: read in one snapshot, without opening, migrating or changing it."""
+
+    @property
+    def id(self) -> str:
+        """The log's own random id."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """The file or address of the log, as a person finds it."""
+        ...
+
+    def raw(self) -> Iterator[Sequence[Any]]:
+        """Yield every row as it is stored: the columns of `events.chain.COLUMNS`, in order."""
+        ...
+
+    def blob(self, sha256: str) -> BodyRecord | None:
+        """Return a body that rows refer to, None where it is missing."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """Return what of the schema is not as the migrations made it, as sentences."""
+        ...
+
+
+class Ledger(Leases, Protocol):
     """Appends events to one hash-chained log, and answers typed queries of what they made.
 
     An adapter says nothing of connections, files or threads. What a call's way reads stays
     synchronous: a decision is made between two awaits, and a change of threads costs more than the
-    indexed read.
+    indexed read. An adapter behind a network reads on a connection of its own, and blocks for one
+    round trip.
     """
+
+    @property
+    def id(self) -> str:
+        """The log's own random id; its checkpoints are filed under it."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """The file or address of the log, as a person finds it: for messages."""
+        ...
+
+    @property
+    def software(self) -> str:
+        """The store's name and version, such as `SQLite 3.45.1`."""
+        ...
+
+    @property
+    def redactor(self) -> Redaction:
+        """Where secrets are registered that must not be written."""
+        ...
 
     async def append(
         self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
@@ -329,6 +534,17 @@ class Ledger(Protocol):
             events: What to append; none waits for all that was posted before.
             sync: Wait until the disk has them.
             expects: Checked first, in the same transaction, with nobody writing in between.
+
+        Raises:
+            Unmet: Something expected does not hold; nothing of this append was kept.
+            LogWriteFailed: Nothing of this append was kept.
+        """
+        ...
+
+    def append_now(
+        self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()
+    ) -> list[int]:
+        """Do what `append` does, blocking the calling thread.
 
         Raises:
             Unmet: Something expected does not hold; nothing of this append was kept.
@@ -368,6 +584,20 @@ class Ledger(Protocol):
     @overload
     def find(self, query: GrantsWhere, window: Window = ...) -> Page[GrantRecord]: ...
     @overload
+    def find(self, query: RightsWhere, window: Window = ...) -> Page[RightRecord]: ...
+    @overload
+    def find(
+        self, query: StandingAmong | DescentOf | IdsWhere, window: Window = ...
+    ) -> Page[str]: ...
+    @overload
+    def find(self, query: RevocationsWhere, window: Window = ...) -> Page[RevocationRecord]: ...
+    @overload
+    def find(self, query: QuotasWhere, window: Window = ...) -> Page[QuotaRecord]: ...
+    @overload
+    def find(self, query: SubscriptionsWhere, window: Window = ...) -> Page[Subscription]: ...
+    @overload
+    def find(self, query: ValuesWhere, window: Window = ...) -> Page[ValueRecord]: ...
+    @overload
     def find(self, query: EventsWhere, window: Window = ...) -> Page[StoredEvent]: ...
     def find(self, query: Any, window: Window = ...) -> Page[Any]:
         """Return a page of what a query asks for.
@@ -395,6 +625,121 @@ class Ledger(Protocol):
         kinds: Sequence[str] | None = None,
     ) -> Iterator[StoredEvent]:
         """Yield events in order, those with a sequence number above `since`."""
+        ...
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        run_id: str | None = None,
+        since: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Iterator[Sequence[Any]]:
+        """Yield some columns of what `events` yields, `seq` first, the body as it is stored."""
+        ...
+
+    def follow(
+        self, since: int = 0, *, run_id: str | None = None, is_over: Callable[[], bool] = ...
+    ) -> AsyncGenerator[StoredEvent]:
+        """Yield the events after a number, then those to come, by any process, until cancelled.
+
+        Those of other processes come within half a second.
+
+        Args:
+            since: The number.
+            run_id: Only events of this run.
+            is_over: Whether none is to come, because the log is being closed.
+
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        ...
+
+    def heard(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[None]]]:
+        """Give what waits for further events: as `follow` does, without reading them."""
+        ...
+
+    def listen(self, callback: Callable[[list[StoredEvent]], None]) -> Callable[[], None]:
+        """Call `callback` with what this process appends, after each commit, in any thread.
+
+        What it raises is counted and goes no further. The returned function ends the listening.
+        """
+        ...
+
+    def tip(self) -> tuple[int, str] | None:
+        """Return number and hash of the last event, None where there is none."""
+        ...
+
+    def epoch(self) -> tuple[int, int] | None:
+        """Return a value that differs once a right may have been revoked, whoever did it.
+
+        None where it cannot be said without waiting: ask for the revocations then.
+        """
+        ...
+
+    def blob(self, sha256: str) -> BodyRecord | None:
+        """Return a body that events refer to, as it is stored; None where it is missing."""
+        ...
+
+    def pruned_bodies(self, run_id: str) -> int:
+        """Return how many of the bodies that a run's events refer to were pruned."""
+        ...
+
+    def prune(self, before: str, *, dry_run: bool = False) -> Pruned:
+        """Turn the bodies to which only events before a moment refer into tombstones.
+
+        A run counts as a whole, from when it ended; one that has not ended keeps all of its
+        bodies. So does a value that a tool keeps. Bodies go in batches, each in one transaction
+        with the event `bodies.pruned` that tells of it: whoever ends the process leaves every body
+        whole or gone, and what is gone recorded.
+
+        Args:
+            before: The moment, as rows hold it.
+            dry_run: Only say what would go.
+
+        Raises:
+            StorageError: The log cannot be read or written; what was recorded until then is gone.
+        """
+        ...
+
+    def free_bytes(self) -> int:
+        """Return how much of the store is free for what will be written."""
+        ...
+
+    def compact(self) -> None:
+        """Give the space that pruning freed back, and close the log; writers wait meanwhile.
+
+        Raises:
+            StorageError: It cannot be done now; the log is as it was.
+        """
+        ...
+
+    def compare(self) -> tuple[Difference, ...]:
+        """Return how the records differ from a replay of the events; nothing is changed.
+
+        Raises:
+            StorageError: The log cannot be read, or an event cannot be applied.
+        """
+        ...
+
+    def rebuild(self) -> tuple[Difference, ...]:
+        """Make the records anew from the events; return how they differed.
+
+        Raises:
+            LogWriteFailed: The result could not be written; the records are as they were.
+            StorageError: An event cannot be applied; the records are as they were.
+        """
+        ...
+
+    def require_rights(self, approval_id: str | None = None) -> None:
+        """Raise where a record gives a right that the events do not: at opening, of all.
+
+        Args:
+            approval_id: Only this approval and those of its run.
+
+        Raises:
+            StorageError: `forged_rights`.
+        """
         ...
 
     def load(self, ref: Any) -> Any:

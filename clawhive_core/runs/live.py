@@ -6,15 +6,15 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.execution.door import Door
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.model_calls.models import Models
-from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
     """What a resumed run does its missing parts with."""
 
-    log: EventLog
+    log: Ledger
     door: Door
     models: Models
     catalog: CatalogStore

@@ -31,7 +31,7 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
-from clawhive_core.protocols.ledger import SessionAt
+from clawhive_core.protocols.ledger import Ledger, SessionAt
 from clawhive_core.runs.callbacks import callbacks_of
 from clawhive_core.runs.grounds import grounds_of, remember
 from clawhive_core.runs.loop.conversation import Conversations, last_turn, messages_of
@@ -50,7 +50,6 @@ from clawhive_core.runs.record.ownership import fence_of
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
-from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from clawhive_core.runs.replays.replay import Record
@@ -64,7 +63,7 @@ class RequestMaker(Caching):
     catalog: CatalogStore
     skills: Sequence[Skill]
     env: Mapping[str, str]
-    log: EventLog
+    log: Ledger
     library: SkillLibrary
     left_out: Sequence[Entry] = ()
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""

@@ -19,7 +19,7 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
-from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
+from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
 from clawhive_core.runs.live import Live
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models, Provider
@@ -45,13 +45,12 @@ from clawhive_core.runs.replays.replay_live import (
     tools_of,
 )
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.storage.sqlite.log import EventLog
 
 
 class ResumingJournal(RecordedJournal):
     """Holds a resumed run's events against the record, and appends those that it lacks."""
 
-    def __init__(self, record: Record, log: EventLog) -> None:
+    def __init__(self, record: Record, log: Ledger) -> None:
         super().__init__(record)
         self._log = log
 

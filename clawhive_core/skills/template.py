@@ -10,7 +10,7 @@ from typing import Literal
 from clawhive_core.diagnostics.files import file_errors, replace_file
 from clawhive_core.errors import UsageError
 from clawhive_core.model.patterns import pattern
-from clawhive_core.storage.template import make_from_template
+from clawhive_core.storage.folders import make_from_template
 
 Part = Literal["contract", "frontmatter"]
 

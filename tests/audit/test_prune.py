@@ -1,12 +1,10 @@
 import pytest
 
-from clawhive_core.audit import prune as prune_module
-from clawhive_core.audit.prune import prune
-from clawhive_core.audit.verify import verify
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite import pruning
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.pruning import free_bytes, vacuum
+from clawhive_core.storage.sqlite.pruning import vacuum
 
 D = "2026-06-01T00:00:00.000000Z"
 OLD, NEW = "2026-05-01T00:00:00.000000Z", "2026-07-01T00:00:00.000000Z"
@@ -42,7 +40,7 @@ def size(path):
 def test_bodies_that_only_older_events_refer_to_become_tombstones(log, path, tmp_path):
     put(log, OLD, "A1", "B1")
     put(log, NEW, "B1", "C1")
-    found = prune(log, D)
+    found = log.prune(D)
     assert left(log) == ["B1", "C1"]
     assert (found.bodies, found.bytes) == (1, 600)
     (event,) = [s for s in log.events() if s.event.kind == "bodies.pruned"]
@@ -58,7 +56,7 @@ def test_a_run_counts_as_a_whole_from_its_end(log):
     put(log, OLD, "B1", run="ended late")
     put(log, NEW, kind="run.end", run="ended late", status="succeeded")
     put(log, OLD, "C1", run="waits")
-    found = prune(log, D)
+    found = log.prune(D)
     assert left(log) == ["B1", "C1"]
     assert found.waiting_runs == 2
 
@@ -74,28 +72,28 @@ def test_a_value_that_a_tool_keeps_stays_and_one_that_it_forgot_goes(log):
     value("store.put", "changed", "C1")
     value("store.put", "forgotten", "D1")
     value("store.delete", "forgotten")
-    assert prune(log, D).bodies == 2
+    assert log.prune(D).bodies == 2
     assert left(log) == ["A1", "C1"]
 
 
 def test_a_dry_run_says_what_would_go_and_changes_nothing(log):
     put(log, OLD, "A1", "B1")
     rows = len(list(log.events()))
-    assert prune(log, D, dry_run=True).bodies == 2
+    assert log.prune(D, dry_run=True).bodies == 2
     assert left(log) == ["A1", "B1"]
     assert len(list(log.events())) == rows
 
 
 def test_pruning_again_finds_nothing(log):
     put(log, OLD, "A1")
-    assert prune(log, D).bodies == 1
-    assert prune(log, D).bodies == 0
+    assert log.prune(D).bodies == 1
+    assert log.prune(D).bodies == 0
     assert [s.event.kind for s in log.events()].count("bodies.pruned") == 1
 
 
 def test_a_pruned_content_that_is_written_again_is_there_again(log, path, tmp_path):
     put(log, OLD, "A1")
-    prune(log, D)
+    log.prune(D)
     put(log, NEW, "A1")
     assert left(log) == ["A1"]
     assert verify(path, tmp_path / "user").pruned == 0
@@ -103,15 +101,15 @@ def test_a_pruned_content_that_is_written_again_is_there_again(log, path, tmp_pa
 
 def test_what_an_event_needs_that_was_written_meanwhile_stays(log, monkeypatch):
     put(log, OLD, "A1", "B1", "C1")
-    real = prune_module.present_bodies
+    real = pruning._present_bodies
 
-    def slow(log, bodies):
-        found = real(log, bodies)
+    def slow(readers, bodies):
+        found = real(readers, bodies)
         put(log, NEW, "B1")
         return found
 
-    monkeypatch.setattr(prune_module, "present_bodies", slow)
-    found = prune(log, D)
+    monkeypatch.setattr(pruning, "_present_bodies", slow)
+    found = log.prune(D)
     assert left(log) == ["B1"]
     assert found.bodies == 2
 
@@ -120,7 +118,7 @@ def test_what_an_event_needs_that_was_written_meanwhile_stays(log, monkeypatch):
 def test_a_prune_that_is_broken_off_leaves_every_body_whole_or_gone_and_recorded(
     log, path, tmp_path, monkeypatch, batches
 ):
-    monkeypatch.setattr(prune_module, "_BATCH", 2)
+    monkeypatch.setattr(pruning, "BATCH", 2)
     put(log, OLD, "A1", "B1", "C1", "D1", "E1")
     real, made = pruning._tombstones, []
 
@@ -135,7 +133,7 @@ def test_a_prune_that_is_broken_off_leaves_every_body_whole_or_gone_and_recorded
 
     monkeypatch.setattr(pruning, "_tombstones", breaking)
     with pytest.raises(OSError, match="the disk is gone"):
-        prune(log, D)
+        log.prune(D)
     assert len(left(log)) == 5 - 2 * batches
     events = [s.event.body["bodies"] for s in log.events() if s.event.kind == "bodies.pruned"]
     assert events == [2] * batches
@@ -145,14 +143,14 @@ def test_a_prune_that_is_broken_off_leaves_every_body_whole_or_gone_and_recorded
 def test_the_space_is_free_then_and_vacuum_gives_it_back(log, path):
     for number in range(200):
         put(log, OLD, f"{number:04}" * 20)
-    prune(log, D)
-    assert free_bytes(log) > 1_000_000
+    log.prune(D)
+    assert log.free_bytes() > 1_000_000
     log.close()
     before = size(path)
     vacuum(path)
     assert size(path) < before - 1_000_000
     again = EventLog.open(path)
-    assert free_bytes(again) == 0
+    assert again.free_bytes() == 0
     assert len(list(again.events())) == 201
     again.append_now(Event("after", {}))
     again.close()
@@ -160,7 +158,7 @@ def test_the_space_is_free_then_and_vacuum_gives_it_back(log, path):
 
 def test_what_was_pruned_is_nowhere_in_the_files_after_a_vacuum(log, path):
     put(log, OLD, "secret text ")
-    prune(log, D)
+    log.prune(D)
     log.close()
     vacuum(path)
     found = [file for file in path.parent.iterdir() if b"secret text" in file.read_bytes()]
@@ -170,7 +168,7 @@ def test_what_was_pruned_is_nowhere_in_the_files_after_a_vacuum(log, path):
 def test_a_tombstone_that_no_prune_made_is_a_missing_body(log, path, tmp_path):
     put(log, OLD, "A1")
     put(log, NEW, "B1")
-    prune(log, D)
+    log.prune(D)
     log.append_now(effect=lambda c: c.execute("UPDATE blobs SET data = NULL") and None)
     report = verify(path, tmp_path / "user")
     assert [(p.code, p.seq) for p in report.problems] == [("missing_body", 2)]

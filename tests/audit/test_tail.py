@@ -1,7 +1,7 @@
 import anyio
 import pytest
 
-from clawhive_core.audit.tail import follow, line, tail
+from clawhive_core.audit.tail import line, tail
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.storage.sqlite.log import EventLog
 
@@ -31,7 +31,7 @@ async def test_following_yields_what_is_appended_later(log):
     log.append_now(Event("old", {}), Event("first", {}))
 
     async def collect(scope):
-        async for event in follow(log, since=1, interval=0.001):
+        async for event in log.follow(1):
             seen.append(event.event.kind)
             if len(seen) == 3:
                 scope.cancel()

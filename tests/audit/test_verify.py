@@ -6,9 +6,10 @@ from contextlib import closing
 import pytest
 
 from clawhive_core.audit.checkpoints import Checkpoints
-from clawhive_core.audit.verify import MOST_PROBLEMS, verify
+from clawhive_core.audit.verify import MOST_PROBLEMS
 from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import COLUMNS, genesis, row_hash
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
@@ -33,13 +34,13 @@ def write(path, rows=ROWS, name="a"):
         body = {"n": number, "output": Blob(f"{name} {number} " * 200)}
         log.append_now(Event(name, body, *(f"{column}_1" for column in COLUMNS[4:14])))
     log.close()
-    return log.database_id
+    return log.id
 
 
 def sign(path, user_dir, seq=SIGNED, scheme="hmac-sha256"):
     log = EventLog.open(path)
     tip = log.read("SELECT hash FROM events WHERE seq = ?", (seq,))[0][0]
-    checkpoints = Checkpoints(user_dir, log.database_id, path, scheme)
+    checkpoints = Checkpoints(user_dir, log.id, path, scheme)
     checkpoints.write(seq, tip, "run_1")
     log.close()
     return checkpoints

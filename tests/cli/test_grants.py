@@ -211,14 +211,13 @@ def test_what_a_step_that_goes_on_has_is_listed(clawhive):
     from clawhive_core.model.grants import CapabilityGrant
     from clawhive_core.policy import ledger
     from clawhive_core.storage.sqlite.log import EventLog
+    from clawhive_core.storage.sqlite.tables import PROJECT
 
     assert clawhive("run", "look", "--model", "scripted:demo").code == 0
     held = CapabilityGrant(
         "grant_1", "fs.read:/x", "agent:default", "step", "run_1a2b/collect", "skill"
     )
-    log = EventLog.open(
-        clawhive.root / ".clawhive" / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS
-    )
+    log = EventLog.open(clawhive.root / ".clawhive" / "hive.db", PROJECT)
     log.append_now(ledger.issued([held]))
     log.close()
     assert "step collect of 1a2b" in clawhive("grants", "list").out

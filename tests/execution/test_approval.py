@@ -10,14 +10,15 @@ from clawhive_core.errors import NeedHumanApproval
 from clawhive_core.execution.approvals.approval import Approvals, bound_files, call_digest
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.hive import project_log
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy import approval_rows, ledger
+from clawhive_core.policy import ledger
 from clawhive_core.policy.approvals import ApprovalBook, expiry
+from clawhive_core.storage.sqlite import approvals, grants
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 from tests.harness import House, echo, grant
 
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
@@ -29,14 +30,7 @@ class AskingHouse(House):
     def __init__(self, folder):
         super().__init__(folder)
         self.log.close()
-        rooms = (ledger, approval_rows)
-        kinds = {kind for room in rooms for kind in room.PROJECTIONS}
-        merged = {
-            kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
-            for kind in kinds
-        }
-        schemas, foundings = [room.SCHEMA for room in rooms], project_log.FOUNDINGS
-        self.log = EventLog.open(folder / "hive.db", schemas, merged, foundings=foundings)
+        self.log = EventLog.open(folder / "hive.db", tables_of(grants, approvals))
         self.book = ApprovalBook(self.log, folder / "user", {"workspace": str(folder)})
         self.wiring.log, self.wiring.redact = self.log, self.log.redactor.add
         self.wiring.approvals = Approvals(self.book)

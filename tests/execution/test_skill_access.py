@@ -13,7 +13,6 @@ import pytest
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.hive.contributed import Contributed
-from clawhive_core.hive.project_log import check_tables
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.policy.quotas import USED_UP, Quota
 from clawhive_core.policy.subscriptions import FailedSubscriptions
@@ -149,7 +148,7 @@ async def test_over_quota_a_call_is_refused_with_the_seconds_to_wait(project):
         with pytest.raises(ToolError) as caught:
             await hive.explain("zodiac.chart", {})
         assert caught.value.code == "rate_limited"
-        assert check_tables(hive.log) == ()
+        assert hive.log.compare() == ()
     assert (await project.value("jung.ask"))["error"] == "rate_limited"
     assert (await project.value("zodiac.snapshot")) == {"sun": "leo"}
 
@@ -219,7 +218,7 @@ async def test_what_no_box_can_run_gives_its_quota_back(project):
             assert outcome.value["error"] == "sandbox_unavailable"
         await hive.log.flush()
         assert [row["used"] for row in hive.log.read("SELECT used FROM v_quotas")] == [0]
-        assert check_tables(hive.log) == ()
+        assert hive.log.compare() == ()
 
 
 async def test_a_call_that_is_cancelled_before_it_started_gives_its_quota_back(project):
@@ -232,7 +231,7 @@ async def test_a_call_that_is_cancelled_before_it_started_gives_its_quota_back(p
         kinds = [event.event.kind for event in hive.log.events()]
         counted = [kind for kind in kinds if kind.startswith("quota.")]
         assert counted in ([], ["quota.reserved", "quota.returned"])
-        assert check_tables(hive.log) == ()
+        assert hive.log.compare() == ()
 
 
 async def test_a_window_passes_while_a_person_is_asked(project):

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core import ToolError
-from clawhive_core.execution import store
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.model.principal import Principal
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite import stored_values
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.rebuild import compare, rebuild
+from clawhive_core.storage.sqlite.tables import tables_of
 from tests.examples import share
 
 
 def open_log(folder):
-    return EventLog.open(folder / "hive.db", (store.SCHEMA,), store.PROJECTIONS)
+    return EventLog.open(folder / "hive.db", tables_of(stored_values))
 
 
 @pytest.fixture
@@ -120,9 +120,9 @@ def test_it_behaves_like_a_dict_and_can_be_made_anew_from_the_log(tmp_path_facto
         assert await mine.keys() == sorted(model)
         assert await mine.keys("a") == sorted(key for key in model if key.startswith("a"))
         assert {key: await mine.get(key) for key in model} == model
-        assert compare(log, store.PROJECTIONS, (store.TABLE,)) == ()
+        assert log.compare() == ()
         log.append_now(effect=lambda c: c.execute("DELETE FROM stored_values") and None)
-        rebuild(log, store.PROJECTIONS, (store.TABLE,))
+        log.rebuild()
         assert {key: await mine.get(key) for key in model} == model
 
     try:

@@ -13,7 +13,7 @@ from clawhive_core.plugins.source import importing_from
 from clawhive_core.plugins.sync import sync
 from clawhive_core.plugins.template import new_plugin
 from clawhive_core.plugins.tool import declaration_of
-from clawhive_core.storage.template import TEMPLATES, make_from_template
+from clawhive_core.storage.folders import TEMPLATES, make_from_template
 
 
 def names_in(folder):
@@ -65,7 +65,7 @@ def test_only_a_name_that_ends_in_a_word_is_filled_in(tmp_path, monkeypatch):
     made = tmp_path / "templates" / "kind"
     made.mkdir(parents=True)
     made.joinpath("a___name__.py").write_text("import b___name__\n__name__, x__other__, {{name}}\n")
-    monkeypatch.setattr("clawhive_core.storage.template.TEMPLATES", made.parent)
+    monkeypatch.setattr("clawhive_core.storage.folders.TEMPLATES", made.parent)
     (file,) = make_from_template("kind", tmp_path / "new", {"name": "c"})
     assert file.name == "a_c.py"
     assert file.read_text() == "import b_c\n__name__, x__other__, c\n"

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clawhive_core.errors import RunError, UnknownId, UsageError
-from clawhive_core.hive.project_log import FOUNDINGS
 from clawhive_core.model.events import Blob, Event
-from clawhive_core.policy import approval_rows, ledger
 from clawhive_core.policy.answers import Edited
 from clawhive_core.policy.approvals import ApprovalBook, expiry, usable, withdrawn
 from clawhive_core.policy.persistent import DEFAULT_LIFE, read_persistent
 from clawhive_core.protocols.ledger import Unmet
+from clawhive_core.storage.sqlite import approvals, grants
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 
 FAR, LONG_AGO = "2999-01-01T00:00:00.000000Z", "2001-01-01T00:00:00.000000Z"
 IDS = {
@@ -27,14 +27,7 @@ IDS = {
 
 @pytest.fixture
 def book(tmp_path):
-    rooms = (ledger, approval_rows)
-    kinds = {kind for room in rooms for kind in room.PROJECTIONS}
-    merged = {
-        kind: tuple(each for room in rooms for each in room.PROJECTIONS.get(kind, ()))
-        for kind in kinds
-    }
-    schemas = [room.SCHEMA for room in rooms]
-    log = EventLog.open(tmp_path / "hive.db", schemas, merged, foundings=FOUNDINGS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants, approvals))
     yield ApprovalBook(log, tmp_path / "user", {"workspace": "/w"})
     log.close()
 

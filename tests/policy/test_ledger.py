@@ -6,17 +6,17 @@ import pytest
 from clawhive_core.model.events import Event
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
+from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite import log as event_log
-from clawhive_core.storage.sqlite.founded import require_founded
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog, Tables
 from clawhive_core.storage.sqlite.migrations import RoomSchema
-from clawhive_core.storage.sqlite.rebuild import compare
+from clawhive_core.storage.sqlite.tables import tables_of
 from tests.harness import grant
 
 
 @pytest.fixture
 def log(tmp_path):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     yield log
     log.close()
 
@@ -120,7 +120,7 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
     with monkeypatch.context() as patched:
         events = RoomSchema("events", event_log.SCHEMA.migrations[:6])
         patched.setattr(event_log, "SCHEMA", events)
-        former = EventLog.open(path, [RoomSchema("policy", ledger.SCHEMA.migrations[:5])])
+        former = EventLog.open(path, Tables([RoomSchema("policy", grants.SCHEMA.migrations[:5])]))
         former.append_now(ledger.issued([grant("fs.read:/a", grant_id="g1")]))
         former.append_now(Event("run.end", {}, task_id="task_1", run_id="run_1"))
         standing = [
@@ -131,15 +131,15 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
         former.append_now(effect=lambda connection: connection.execute(FORMER) and None)
         before = list(former.events())
         former.close()
-    log = EventLog.open(path, [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(path, tables_of(grants))
     assert list(log.events()) == before
     assert alive(log) == ["g2", "g3"]
     assert [tuple(row) for row in log.read("SELECT grant_id, seq FROM grants")] == [
         ("g2", 3),
         ("g3", 3),
     ]
-    require_founded(log, *ledger.STANDING)
-    assert compare(log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
+    log.require_rights()
+    assert log.compare() == ()
     assert GrantBook(tmp_path, log).of_task("task_2", datetime.now(UTC)) == standing
     log.close()
 

@@ -8,22 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import RunError
-from clawhive_core.policy import quotas
 from clawhive_core.policy.quotas import Quota
 from clawhive_core.protocols.ledger import Unmet
+from clawhive_core.storage.sqlite import quotas
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.rebuild import compare, rebuild
+from clawhive_core.storage.sqlite.tables import tables_of
 
 CALLER = """
 import sys
 from pathlib import Path
+from clawhive_core.policy.quotas import Quota
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.policy import quotas
+from clawhive_core.storage.sqlite import quotas
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.protocols.ledger import Unmet
 
-log = EventLog.open(Path(sys.argv[1]), [quotas.SCHEMA], quotas.PROJECTIONS)
+log = EventLog.open(Path(sys.argv[1]), tables_of(quotas))
 sys.stdin.readline()
-made, quota = 0, quotas.Quota("u", "zodiac.chart", 100, 86_400, 5.0)
+made, quota = 0, Quota("u", "zodiac.chart", 100, 86_400, 5.0)
 try:
     while True:
         log.append_now(quota.reserved(), expects=[quota.left])
@@ -36,7 +38,7 @@ print(made)
 
 
 def opened(folder):
-    return EventLog.open(folder / "hive.db", [quotas.SCHEMA], quotas.PROJECTIONS)
+    return EventLog.open(folder / "hive.db", tables_of(quotas))
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ def test_the_table_is_what_the_log_gives_again(tmp_path_factory, moves):
                 continue
             if back:
                 log.append_now(claim.returned())
-        assert compare(log, quotas.PROJECTIONS, [quotas.TABLE]) == ()
+        assert log.compare() == ()
     finally:
         log.close()
 
@@ -156,6 +158,6 @@ def test_counts_that_somebody_edited_are_found_and_mended(log, tmp_path):
     with closing(sqlite3.connect(tmp_path / "hive.db")) as connection:
         connection.execute("UPDATE quotas SET used = 0")
         connection.commit()
-    (difference,) = rebuild(log, quotas.PROJECTIONS, [quotas.TABLE])
+    (difference,) = log.rebuild()
     assert difference.table == "quotas"
     assert rows(log)[0][4] == 1

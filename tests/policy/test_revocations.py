@@ -9,22 +9,25 @@ import pytest
 from clawhive_core.capabilities import parse
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
-from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
+from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 
 REVOKE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite import grants
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 
-log = sys.argv[2] and EventLog.open(Path(sys.argv[2]), [ledger.SCHEMA], ledger.PROJECTIONS)
+log = sys.argv[2] and EventLog.open(Path(sys.argv[2]), tables_of(grants))
 GrantBook(Path(sys.argv[1]), log or None).revoke(sys.argv[3], datetime.now(UTC))
 if log:
     log.close()
@@ -34,7 +37,7 @@ NEED = parse("fs.read:/srv/a")
 
 @pytest.fixture
 def log(tmp_path):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     yield log
     log.close()
 

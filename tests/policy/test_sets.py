@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.errors import ClawHiveError, StorageError
+from clawhive_core.events import grant_sets as sets
 from clawhive_core.model.events import Event
-from clawhive_core.policy import ledger, sets
+from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import starter_grants
-from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.rebuild import compare
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.testing import memory_hive
 from tests.harness import grant
 
@@ -25,7 +26,7 @@ RUN = "/w/out/run_1"
 
 @pytest.fixture
 def log(tmp_path):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     yield log
     log.close()
 
@@ -60,8 +61,8 @@ def test_a_task_is_given_each_right_of_its_set_and_what_is_its_own(log, tmp_path
     assert len({each.grant_id for each in grants}) == len(grants)
     rows = [row for row in book.standing(NOW) if row["grant_id"] != "own"]
     assert {row["capability"] for row in rows} == {each.capability for each in grants}
-    require_founded(log, *ledger.STANDING)
-    assert compare(log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
+    log.require_rights()
+    assert log.compare() == ()
 
 
 def test_tasks_that_have_rights_alike_share_their_record(log):
@@ -109,7 +110,7 @@ def test_one_right_of_a_set_is_revoked_alone_with_all_that_comes_from_it(log, tm
         each.grant_id for each in grants
     } - {gone}
     assert len(book.of_task("task_2", NOW)) == len(grants) - 1
-    assert compare(log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
+    assert log.compare() == ()
     log.append_now(Event("run.end", {}, task_id="task_1", run_id="run_1"))
     assert book.of_task("task_2", NOW) == []
 
@@ -141,7 +142,7 @@ def test_a_set_that_was_changed_behind_the_log_gives_nothing(log, tmp_path, stat
         GrantBook(tmp_path, log).of_task(task, NOW)
     assert caught.value.code == "forged_rights"
     with pytest.raises(StorageError):
-        require_founded(log, *ledger.STANDING)
+        log.require_rights()
 
 
 def test_a_set_of_a_task_that_ended_does_not_rise_again(log, tmp_path):
@@ -189,11 +190,10 @@ def test_only_numbered_rights_that_say_nothing_else_are_a_set():
 
 
 async def test_old_bodies_of_rights_are_not_pruned():
-    from clawhive_core.audit.prune import prune
 
     async with memory_hive() as hive:
         async with hive.session():
             pass
         before = hive.log.read("SELECT count(*) FROM v_grants")[0][0]
-        prune(hive.log, "2999-01-01T00:00:00.000000Z")
+        hive.log.prune("2999-01-01T00:00:00.000000Z")
         assert hive.log.read("SELECT count(*) FROM v_grants")[0][0] == before > 0

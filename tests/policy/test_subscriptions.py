@@ -2,14 +2,15 @@
 
 import pytest
 
-from clawhive_core.policy import subscriptions
 from clawhive_core.policy.subscriptions import SubscriptionBook
+from clawhive_core.storage.sqlite import subscriptions
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 
 
 @pytest.fixture
 def log(tmp_path):
-    made = EventLog.open(tmp_path / "hive.db", [subscriptions.SCHEMA], subscriptions.PROJECTIONS)
+    made = EventLog.open(tmp_path / "hive.db", tables_of(subscriptions))
     yield made
     made.close()
 

@@ -20,7 +20,9 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.suspension import bound as bound_to
 from clawhive_core.policy.suspension import named_tool, suspension
 from clawhive_core.protocols.check import PolicyRequest
+from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 from tests.harness import grant, tool_meta
 
 NAME = "mcp.git.push"
@@ -203,7 +205,7 @@ def test_what_a_task_took_over_says_by_hashes_that_its_tool_changed():
 
 @pytest.mark.parametrize("scope", [("session", "s"), ("persistent", "")])
 def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
-    log, now = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS), NOW
+    log, now = EventLog.open(tmp_path / "hive.db", tables_of(grants)), NOW
     book, after = GrantBook(private(tmp_path), log), replace(META, risk="unknown")
     given = book.issue(
         Wish(
@@ -229,7 +231,7 @@ def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
 
 @pytest.mark.parametrize(("scope", "ids"), [("session", ("id_1", None)), ("task", (None, "id_1"))])
 def test_the_log_tells_whose_right_was_given_anew(tmp_path, scope, ids):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     book = GrantBook(private(tmp_path), log)
     wish = Wish(f"tool.call:{NAME}", scope, "id_1", tool=ToolIdentity.of(META).text)
     old = book.issue(wish, {}, NOW)["grant_id"]
@@ -243,7 +245,7 @@ def test_the_log_tells_whose_right_was_given_anew(tmp_path, scope, ids):
 
 
 def test_a_right_that_is_used_up_is_not_given_anew(tmp_path):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     book = GrantBook(private(tmp_path), log)
     wish = Wish(f"tool.call:{NAME}", "session", "s", uses=1, tool=ToolIdentity.of(META).text)
     given = book.issue(wish, {}, NOW)
@@ -254,7 +256,7 @@ def test_a_right_that_is_used_up_is_not_given_anew(tmp_path):
 
 
 def test_a_right_of_which_a_use_was_made_meanwhile_is_not_given_anew(tmp_path):
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     book, after = GrantBook(private(tmp_path), log), replace(META, risk="unknown")
     wish = Wish(f"tool.call:{NAME}", "session", "s", uses=3, tool=ToolIdentity.of(META).text)
     given = book.issue(wish, {}, NOW)
@@ -294,11 +296,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite import grants
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 
-log = EventLog.open(Path(sys.argv[2]), [ledger.SCHEMA], ledger.PROJECTIONS)
+log = EventLog.open(Path(sys.argv[2]), tables_of(grants))
 book = GrantBook(Path(sys.argv[1]), log)
 tool = ToolMeta("mcp.git.push", "Another.", {"type": "object"}, "mcp_git", text_counts=True)
 print("ready", flush=True)
@@ -316,7 +320,7 @@ log.close()
 @pytest.mark.parametrize("scope", [("session", "s"), ("persistent", "")])
 def test_of_eight_processes_one_gives_a_right_anew(tmp_path, scope):
     path, user_dir, now = tmp_path / "hive.db", private(tmp_path), datetime.now(UTC)
-    log = EventLog.open(path, [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(path, tables_of(grants))
     wish = Wish(f"tool.call:{NAME}", *scope, tool=ToolIdentity.of(META).text)
     given = GrantBook(user_dir, log).issue(wish, {}, now)
     words = [sys.executable, "-c", RENEW, str(user_dir), str(path), given["grant_id"]]
@@ -342,7 +346,7 @@ def test_a_right_whose_tool_cannot_be_read_any_more_counts_for_nothing(tmp_path)
     for rules in (Rules([held]), Rules([task]), Rules([held]).bounded(["tool.call:**"])):
         assert decided_by(rules, META).verdict == "deny"
     assert "cannot be read" in suspension(held.tool, lambda _: META)
-    log = EventLog.open(tmp_path / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    log = EventLog.open(tmp_path / "hive.db", tables_of(grants))
     book = GrantBook(private(tmp_path), log)
     book.issue(Wish(f"tool.call:{NAME}", "session", "s", tool=held.tool), {}, NOW)
     with pytest.raises(UsageError, match="cannot be read"):

@@ -14,12 +14,13 @@ from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, Wish
-from clawhive_core.policy.ledger import issued, line_of, returned, used
+from clawhive_core.policy.ledger import issued, returned, used
 from clawhive_core.policy.rules import Rules
-from clawhive_core.protocols.ledger import GrantsUsable, Unmet
+from clawhive_core.protocols.ledger import DescentOf, GrantsUsable, Unmet
 from clawhive_core.runs.requests import RunOptions
-from clawhive_core.storage.sqlite.founded import require_founded
+from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.testing import memory_hive
 from tests.harness import Provider, echo, grant
 
@@ -27,15 +28,17 @@ SPENDER = """
 import sys
 from pathlib import Path
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite import grants
+from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.policy import ledger
-from clawhive_core.protocols.ledger import GrantsUsable, Unmet
+from clawhive_core.protocols.ledger import DescentOf, GrantsUsable, Unmet
 
-log = EventLog.open(Path(sys.argv[1]), [ledger.SCHEMA], ledger.PROJECTIONS)
+log = EventLog.open(Path(sys.argv[1]), tables_of(grants))
 sys.stdin.readline()
 made, mine = 0, ("child" + sys.argv[2],)
 try:
     while True:
-        line = ledger.line_of(log, mine)
+        line = list(log.find(DescentOf(mine)))
         log.append_now(ledger.used(line), expects=[GrantsUsable(mine)])
         made += 1
 except Unmet as error:
@@ -46,7 +49,7 @@ print(made)
 
 
 def opened(folder):
-    return EventLog.open(folder / "hive.db", [ledger.SCHEMA], ledger.PROJECTIONS)
+    return EventLog.open(folder / "hive.db", tables_of(grants))
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def left(log):
 
 
 def use(log, *grant_ids):
-    log.append_now(used(line_of(log, grant_ids)), expects=[GrantsUsable(grant_ids)])
+    log.append_now(used(list(log.find(DescentOf(grant_ids)))), expects=[GrantsUsable(grant_ids)])
 
 
 def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
@@ -84,7 +87,7 @@ def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
     assert caught.value.found == ["two"]
     assert ledger.used_up(caught.value.found).code == "grant_used_up"
     assert left(log)["two"] == 2
-    require_founded(log, *ledger.STANDING)
+    log.require_rights()
 
 
 def test_a_call_that_uses_two_children_counts_once_for_their_parent(log):
@@ -123,12 +126,12 @@ def test_uses_raised_behind_the_log_are_found(log):
 
     log.append_now(issued([grant("fs.read:/a", grant_id="g", uses=2)]))
     use(log, "g")
-    require_founded(log, *ledger.STANDING)
+    log.require_rights()
     with sqlite3.connect(log.path) as connection:
         connection.execute("UPDATE grants SET uses_left = 2")
     connection.close()
     with pytest.raises(StorageError) as caught:
-        require_founded(log, *ledger.STANDING)
+        log.require_rights()
     assert caught.value.code == "forged_rights"
 
 
@@ -155,7 +158,7 @@ def test_eight_processes_never_use_a_right_more_often_than_it_was_given(tmp_path
     made = [int(each.communicate(timeout=600)[0]) for each in running]
     assert sum(made) == 40
     assert left(log)["parent"] == 0
-    require_founded(log, *ledger.STANDING)
+    log.require_rights()
     log.close()
 
 

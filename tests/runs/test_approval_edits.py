@@ -361,15 +361,13 @@ async def test_an_edited_call_that_was_broken_off_is_made_again_as_it_was_edited
 
 
 async def test_the_rows_are_what_a_replay_of_the_log_gives(writing, define):
-    from clawhive_core.policy.approval_rows import PROJECTIONS
-    from clawhive_core.storage.sqlite.rebuild import compare
 
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep())
         await hive.run(task="job")
         await approve(hive, {"path": "b.txt"}, scope="task")
         await hive.resume("last")
-        assert compare(hive.log, PROJECTIONS, ("approvals",)) == ()
+        assert hive.log.compare() == ()
 
 
 @pytest.fixture

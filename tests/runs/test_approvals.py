@@ -378,8 +378,6 @@ async def test_the_end_of_a_run_ends_its_approvals(writing, define):
 
 
 async def test_the_rows_are_what_a_replay_of_the_log_gives(writing, define):
-    from clawhive_core.policy.approval_rows import PROJECTIONS
-    from clawhive_core.storage.sqlite.rebuild import compare
 
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep(), keep("two", "b.txt", needs=[]))
@@ -388,4 +386,4 @@ async def test_the_rows_are_what_a_replay_of_the_log_gives(writing, define):
         hive.approvals.resolve(first.approval_id, "approve", by="user:ana")
         hive.approvals.resolve(second.approval_id, "deny", by="user:ana", reason="no")
         await hive.resume("last")
-        assert compare(hive.log, PROJECTIONS, ("approvals",)) == ()
+        assert hive.log.compare() == ()

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from clawhive_core.audit.prune import prune
 from clawhive_core.model.messages import LlmMessage
 from clawhive_core.runs.loop import conversation
 from clawhive_core.runs.loop.conversation import Conversations, messages_of
@@ -117,7 +116,7 @@ async def test_what_was_said_before_a_younger_run_is_not_pruned():
         await say(hive, 3, session="conv_2")
         (row,) = hive.log.read("SELECT max(ts) FROM events WHERE kind = 'run.end'")
         last = await say(hive, 4)
-        prune(hive.log, row[0].replace("Z", "9Z"))
+        hive.log.prune(row[0].replace("Z", "9Z"))
         assert len(messages_of(hive.log, last)) == 16
         assert texts(Conversations(hive.log).before("conv_1").messages)[0] == "Prompt 0"
 

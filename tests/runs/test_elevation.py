@@ -15,13 +15,11 @@ from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep
-from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.policy.rules import Rules
 from clawhive_core.runs.plans.elevation import PROCEDURE, Declared, stated_by
 from clawhive_core.runs.plans.task_tools import task_providers
 from clawhive_core.skills.contracts.skill import Skill, TaskType
-from clawhive_core.storage.sqlite.rebuild import compare
 from clawhive_core.testing import memory_hive
 
 DOCS, WORKSPACE = "net.http:h.example/docs/**", "net.http:h.example/**"
@@ -311,7 +309,7 @@ async def test_the_rows_are_what_a_replay_of_the_log_gives(getting, stop):
         await hive.run(task="job")
         await stop(hive).run(task="job", kill="test.get")
         assert [each[3] for each in steps_of(hive)] == [True, True]
-        assert compare(hive.log, ledger.PROJECTIONS, ("grants", "grant_sets")) == ()
+        assert hive.log.compare() == ()
 
 
 async def test_policy_show_lists_the_rights_of_steps_and_explain_decides_in_one(getting):

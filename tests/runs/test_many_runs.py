@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clawhive_core.audit.verify import verify
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.runs.record import watch
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive

@@ -12,7 +12,6 @@ from clawhive_core.errors import RunBusy, RunError, StorageError
 from clawhive_core.hive.hive import Hive
 from clawhive_core.model.events import Event
 from clawhive_core.model.ids import new_id
-from clawhive_core.model.records import WorkerRecord
 from clawhive_core.model.runs import Task
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
@@ -22,7 +21,7 @@ from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunResult
-from clawhive_core.storage.sqlite.leases import Process, _process_start, is_alive
+from clawhive_core.storage.sqlite.leases import Process, _process_start, worker_record
 from clawhive_core.testing import memory_hive
 from tests.harness import grant
 
@@ -71,7 +70,7 @@ def row(hive, run_id):
 
 def record(host=None, pid=None, process_start=None, seconds_left=10.0):
     me = Process.me()
-    return WorkerRecord(
+    return worker_record(
         "worker_x", host or me.host, pid or me.pid, process_start or me.process_start, seconds_left
     )
 
@@ -122,7 +121,7 @@ ABOVE = {"pid": os.getppid(), "process_start": _process_start(os.getppid())}
     ],
 )
 def test_a_worker_lives_by_its_lease_and_a_process_that_is_gone_is_dead(found, alive):
-    assert is_alive(found) is alive
+    assert found.is_alive is alive
 
 
 async def test_a_lease_that_lapsed_is_renewed_before_something_else_is_taken(hive, monkeypatch):

@@ -1,7 +1,7 @@
 import pytest
 
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.log import EventLog, Tables
 
 
 @pytest.fixture
@@ -14,8 +14,9 @@ def open_log(path):
     """Opens logs on one file and closes them at the end."""
     logs = []
 
-    def open_one(schemas=(), projections=None, **named):
-        logs.append(EventLog.open(path, schemas, projections, **named))
+    def open_one(schemas=(), projections=None, names=(), **named):
+        tables = Tables(schemas, projections or {}, names)
+        logs.append(EventLog.open(path, tables, **named))
         return logs[-1]
 
     yield open_one

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from clawhive_core.audit.verify import verify
 from clawhive_core.errors import LogWriteFailed
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.append import Append
 from clawhive_core.storage.sqlite.migrations import RoomSchema

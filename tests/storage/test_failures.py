@@ -4,8 +4,8 @@ from functools import partial
 import anyio
 import pytest
 
-from clawhive_core.audit.verify import verify
 from clawhive_core.errors import LogWriteFailed
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
 

@@ -22,7 +22,7 @@ def rows(log):
 
 
 def assert_chain(log):
-    tip = genesis(log.database_id)
+    tip = genesis(log.id)
     for number, row in enumerate(rows(log), 1):
         assert row[0] == number
         assert row[-2] == tip
@@ -589,7 +589,7 @@ def test_rows_and_bodies_cannot_be_changed(log, statement):
 
 
 def test_the_database_id_is_known_and_lasts(open_log):
-    assert open_log().database_id == open_log().database_id
+    assert open_log().id == open_log().id
 
 
 def test_a_loop_that_ended_before_its_append_harms_nobody(log):

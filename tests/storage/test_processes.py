@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from clawhive_core.audit.verify import verify
+from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.storage.sqlite.log import EventLog
 
 WRITE = """

@@ -2,8 +2,8 @@ import pytest
 
 from clawhive_core.errors import StorageError
 from clawhive_core.model.events import Event
+from clawhive_core.model.records import Difference
 from clawhive_core.storage.sqlite.migrations import RoomSchema
-from clawhive_core.storage.sqlite.rebuild import Difference, compare, rebuild
 
 GRANTS = RoomSchema(
     "grants",
@@ -34,7 +34,7 @@ PROJECTIONS = {"grant.issued": (issue,), "grant.revoked": (revoke,)}
 
 @pytest.fixture
 def log(open_log):
-    log = open_log((GRANTS,), PROJECTIONS)
+    log = open_log((GRANTS,), PROJECTIONS, TABLES)
     for number in range(5):
         body = {"grant_id": f"g{number}", "capability": f"fs.read:/{number}"}
         log.append_now(Event("grant.issued", body), Event("noise", {}))
@@ -51,9 +51,9 @@ def grants(log):
 
 
 def test_what_was_projected_live_equals_the_replay(log):
-    assert compare(log, PROJECTIONS, TABLES) == ()
+    assert log.compare() == ()
     before = grants(log)
-    assert rebuild(log, PROJECTIONS, TABLES) == ()
+    assert log.rebuild() == ()
     assert grants(log) == before == [(f"g{n}", f"fs.read:/{n}", 0) for n in (0, 1, 2, 4)]
 
 
@@ -68,22 +68,22 @@ def test_what_was_projected_live_equals_the_replay(log):
 def test_a_changed_table_is_noticed_and_mended(log, statement, difference):
     before = grants(log)
     tamper(log, statement)
-    assert compare(log, PROJECTIONS, TABLES) == (difference,)
-    assert rebuild(log, PROJECTIONS, TABLES) == (difference,)
+    assert log.compare() == (difference,)
+    assert log.rebuild() == (difference,)
     assert grants(log) == before
-    assert compare(log, PROJECTIONS, TABLES) == ()
+    assert log.compare() == ()
 
 
-def test_a_replay_that_raises_leaves_the_tables_as_they_were(log):
+def test_a_replay_that_raises_leaves_the_tables_as_they_were(log, open_log):
     def fail(connection, stored):
         raise LookupError(stored.seq)
 
     before = grants(log)
     with pytest.raises(StorageError, match="Row 2 of the log cannot be applied"):
-        rebuild(log, {**PROJECTIONS, "noise": (fail,)}, TABLES)
+        open_log((GRANTS,), {**PROJECTIONS, "noise": (fail,)}, TABLES).rebuild()
     assert grants(log) == before
 
 
-def test_a_rebuild_of_no_projections_empties_the_tables(log):
-    assert rebuild(log, {}, TABLES) == (Difference("grants", 0, 4),)
+def test_a_rebuild_of_no_projections_empties_the_tables(log, open_log):
+    assert open_log((GRANTS,), {}, TABLES).rebuild() == (Difference("grants", 0, 4),)
     assert grants(log) == []

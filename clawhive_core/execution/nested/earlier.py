@@ -9,7 +9,6 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.events.rows import stored as stored_event
 from clawhive_core.execution.inputs import MAX_INPUT
 from clawhive_core.execution.nested.recorded import (
     CALL_KINDS,
@@ -25,8 +24,7 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.json_values import json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, message_to_json
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.protocols.ledger import EventsWhere, Ledger, Window
 
 
 @dataclass(slots=True)
@@ -41,7 +39,7 @@ class EarlierCall:
     answer: StoredEvent | None = None
     is_taken: bool = False
 
-    def take(self, stored: StoredEvent, log: EventLog) -> None:
+    def take(self, stored: StoredEvent, log: Ledger) -> None:
         """Take the next event that the log has of it."""
         event, body = stored.event, stored.event.body
         if event.kind == "model.start":
@@ -64,7 +62,7 @@ class EarlierCall:
 class Earlier:
     """What earlier attempts of a tool asked for; what is asked for again is taken from it once."""
 
-    def __init__(self, log: EventLog, calls: Mapping[int, EarlierCall]) -> None:
+    def __init__(self, log: Ledger, calls: Mapping[int, EarlierCall]) -> None:
         self._log = log
         self._calls = [calls[number] for number in sorted(calls)]
         self._by_key: dict[str, deque[EarlierCall]] = defaultdict(deque)
@@ -138,22 +136,17 @@ class Earlier:
         return redactor.value(value) if redactor.active else value
 
 
-_BELOW = "run_id = :run AND step_id > :first AND step_id < :beyond"
-
-
-def earlier_calls(log: EventLog, scope: CallScope) -> Earlier:
+def earlier_calls(log: Ledger, scope: CallScope) -> Earlier:
     """Read what the log has of the calls of a step's tool; what is posted must be flushed.
 
     Raises:
         ClawHiveError: A body that is needed was pruned, or is damaged.
     """
     prefix = f"{scope.step_id}{NESTED}"
-    bounds = {"first": prefix, "beyond": f"{scope.step_id}{chr(ord(NESTED) + 1)}"}
+    beyond = f"{scope.step_id}{chr(ord(NESTED) + 1)}"
     found: dict[int, EarlierCall] = {}
-    for row in log.read(
-        f"{SELECT} WHERE {_BELOW} ORDER BY seq", {"run": scope.run.run_id, **bounds}
-    ):
-        stored = stored_event(row)
+    below = EventsWhere(run_id=scope.run.run_id, steps_from=prefix, steps_before=beyond)
+    for stored in log.find(below, Window(reverse=True)):
         number = str(stored.event.step_id)[len(prefix) :]
         if NESTED not in number:  # else it is a call of a call
             found.setdefault(int(number), EarlierCall(int(number))).take(stored, log)

@@ -15,7 +15,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage, block_from_json
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, Enablement, ToolCall, ToolResult
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger
 
 CALL_KINDS = frozenset(
     {"approval.requested", "invocation.start", "invocation.refused", "invocation.end"}
@@ -64,7 +64,7 @@ class RecordedCall:
         elif kind == "invocation.refused":
             self.asked, self.end = stored, None
 
-    def outcome(self, log: EventLog, call_id: str) -> Outcome | None:
+    def outcome(self, log: Ledger, call_id: str) -> Outcome | None:
         """Return what the call came to; None where it never ended, or is parked.
 
         Raises:
@@ -98,7 +98,7 @@ class RecordedCall:
         page = cast("dict[str, Any]", structured)
         return Enablement((), skill=str(page["name"])) if page.get("path") is None else None
 
-    def _edited(self, log: EventLog) -> str:
+    def _edited(self, log: Ledger) -> str:
         """Return what a person changed of the call before it was made."""
         body = self.asked.event.body
         if "asked_input" not in body:
@@ -106,14 +106,14 @@ class RecordedCall:
         return edits(full(log, body["asked_input"]), full(log, body["tool_call"]["input"]))
 
 
-def asked_call(log: EventLog, stored: StoredEvent) -> ToolCall:
+def asked_call(log: Ledger, stored: StoredEvent) -> ToolCall:
     """Return the call of a start, refusal or question as it was asked for: before an edit."""
     body = stored.event.body
     asked = body["tool_call"]
     return ToolCall(asked["id"], asked["name"], full(log, body.get("asked_input", asked["input"])))
 
 
-def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
+def answer_of(log: Ledger, end: StoredEvent) -> LlmResponse:
     """Return a model's answer from its `model.end`.
 
     Raises:
@@ -130,7 +130,7 @@ def answer_of(log: EventLog, end: StoredEvent) -> LlmResponse:
     )
 
 
-def embeddings_of(log: EventLog, end: StoredEvent) -> Embeddings:
+def embeddings_of(log: Ledger, end: StoredEvent) -> Embeddings:
     """Return an embedder's answer from its `embedding.end`.
 
     Raises:
@@ -142,7 +142,7 @@ def embeddings_of(log: EventLog, end: StoredEvent) -> Embeddings:
     return Embeddings(body["answered_by"], vectors, Usage(**body["usage"]))
 
 
-def _body_of(log: EventLog, end: StoredEvent) -> Mapping[str, Any]:
+def _body_of(log: Ledger, end: StoredEvent) -> Mapping[str, Any]:
     """Return what a model or an embedder answered.
 
     Raises:
@@ -156,7 +156,7 @@ def _body_of(log: EventLog, end: StoredEvent) -> Mapping[str, Any]:
     return body
 
 
-def full(log: EventLog, body: Any) -> Any:
+def full(log: Ledger, body: Any) -> Any:
     """Return a body with its blobs resolved, stored or not yet.
 
     Raises:

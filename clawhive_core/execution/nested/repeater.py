@@ -15,14 +15,14 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
 class Repeater:
     """Brings a recorded call to its end."""
 
-    log: EventLog
+    log: Ledger
     catalog: CatalogStore
     approvals: Approvals | None
     door: Door

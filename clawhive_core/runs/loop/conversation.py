@@ -12,16 +12,16 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, block_from_json
 from clawhive_core.model.patterns import pattern
+from clawhive_core.protocols.ledger import Ledger, RunsWhere, Window
 from clawhive_core.runs.model_calls.history import History, running_digest
 from clawhive_core.runs.record.lineage import start_of
-from clawhive_core.storage.sqlite.expectations import TURNS
-from clawhive_core.storage.sqlite.log import EventLog
 
 _TURN = pattern(r"[^/]*/r[0-9]+")
 """The step of a turn of the loop; planners and compactions ask models in steps of other names."""
 
 
 _KINDS = ("run.start", "model.start", "model.end", "plan.made", "run.end")
+_NEWEST = Window(limit=1)
 _KNOWN = 128
 """How many conversations a process remembers."""
 
@@ -60,7 +60,7 @@ class Conversations:
         log: The project's log.
     """
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: Ledger) -> None:
         self._log = log
         self._known: dict[str, Said] = {}
 
@@ -76,7 +76,8 @@ class Conversations:
         if known.messages and last_turn(self._log, conversation_id) == known.run_id:
             self._known[conversation_id] = known
             return known
-        for (run_id,) in map(tuple, self._log.read(TURNS, (conversation_id,))):
+        for turn in self._log.find(RunsWhere(conversation_id=conversation_id, turns=True)):
+            run_id = turn.run_id
             found = known if known.run_id == run_id else said_until(self._log, run_id, known)
             if found.messages:
                 self._known[conversation_id] = found
@@ -86,13 +87,13 @@ class Conversations:
         return Said()
 
 
-def last_turn(log: EventLog, conversation_id: str) -> str | None:
+def last_turn(log: Ledger, conversation_id: str) -> str | None:
     """Return the run of a conversation that was answered last, None where none was."""
-    rows = log.read(f"{TURNS} LIMIT 1", (conversation_id,))
-    return str(rows[0][0]) if rows else None
+    query = RunsWhere(conversation_id=conversation_id, turns=True)
+    return next((turn.run_id for turn in log.find(query, _NEWEST)), None)
 
 
-def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
+def messages_of(log: Ledger, run_id: str | None) -> tuple[LlmMessage, ...]:
     """Return what a run's loop and its model said, the model's last answer included.
 
     What a planner, a compaction or a tool asked a model is no part of it. A run that came to its
@@ -104,7 +105,7 @@ def messages_of(log: EventLog, run_id: str | None) -> tuple[LlmMessage, ...]:
     return () if run_id is None else said_until(log, run_id).messages
 
 
-def said_until(log: EventLog, run_id: str, known: Said | None = None) -> Said:
+def said_until(log: Ledger, run_id: str, known: Said | None = None) -> Said:
     """Return what was said up to the end of a run; what is known is not read again.
 
     Raises:
@@ -122,7 +123,7 @@ def said_until(log: EventLog, run_id: str, known: Said | None = None) -> Said:
     return base
 
 
-def answers_before(log: EventLog, run_id: str) -> int:
+def answers_before(log: Ledger, run_id: str) -> int:
     """Return how many answers models gave in the runs that a run continues.
 
     Plans and answers that were of no use count too, unlike in `messages_of`.
@@ -163,7 +164,7 @@ class _Run:
     """The prompt and the output, where no turn answered."""
 
     @classmethod
-    def read(cls, log: EventLog, run_id: str) -> _Run:
+    def read(cls, log: Ledger, run_id: str) -> _Run:
         """Read a run from the log."""
         found, prompt, output, last = cls(run_id), "", None, None
         for stored in log.events(run_id=run_id, kinds=_KINDS):

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import ContentBlock, LlmMessage, block_to_json, message_to_json
+from clawhive_core.protocols.ledger import Redaction
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class History:
         self._said = (content, value, data)
         return Blob(value, encoded=data)
 
-    def extend(self, messages: Sequence[LlmMessage], redactor: Redactor) -> list[Blob]:
+    def extend(self, messages: Sequence[LlmMessage], redactor: Redaction) -> list[Blob]:
         """Take the messages of a request; return, for the log, those not in the one before.
 
         The digest is over what the log holds of them, which is all that a replay has.

@@ -16,8 +16,8 @@ from clawhive_core.execution.nested.recorded import full
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Enablement, ToolDef
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.record.lineage import start_of
-from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _callable(tools: Sequence[ToolDef], skills: SkillTools) -> Enabled | None:
     return enabled
 
 
-def active_before(log: EventLog, run_id: str | None) -> tuple[str, ...]:
+def active_before(log: Ledger, run_id: str | None) -> tuple[str, ...]:
     """Return the skills that were active in a conversation at the end of a run of it."""
     if run_id is None:
         return ()

@@ -12,8 +12,8 @@ from clawhive_core.model.tools import ToolDef
 from clawhive_core.runs.offering.enabling import Brought, SkillTools
 
 if TYPE_CHECKING:
+    from clawhive_core.protocols.ledger import Ledger
     from clawhive_core.runs.run import RunRequest
-    from clawhive_core.storage.sqlite.log import EventLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Renewed:
         }
 
     @classmethod
-    def from_event(cls, log: EventLog, event: Event) -> Renewed:
+    def from_event(cls, log: Ledger, event: Event) -> Renewed:
         """Return what the body of a `tools.changed` says."""
         body: Mapping[str, Any] = full(log, event.body)
         tools = tuple(ToolDef(*each) for each in body["tools"])
@@ -43,7 +43,7 @@ class Renewed:
         return cls(body["catalog_revision"], tools, skills, frozenset(body["polling"]))
 
 
-def enabled_in(log: EventLog, event: Event) -> Brought:
+def enabled_in(log: Ledger, event: Event) -> Brought:
     """Return the tools that a `tools.enabled` of a core tool's result brought."""
     body: Mapping[str, Any] = full(log, event.body)
     left_out = tuple((str(name), str(why)) for name, why in body["left_out"])

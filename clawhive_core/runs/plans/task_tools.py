@@ -24,7 +24,7 @@ from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResul
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
-from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
+from clawhive_core.protocols.ledger import Expectation, Redaction, RunOwnedBy
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.plans.tasks import make_task, permissions_of
 from clawhive_core.skills.contracts.skill import Skill, TaskType
@@ -184,7 +184,7 @@ class _Unrecorded:
     """Takes what a plan says of steps without a call: the call around it says how it ended."""
 
     def __init__(self) -> None:
-        self.redactor = Redactor()  # idle: nothing is written
+        self.redactor: Redaction = Redactor()  # idle: nothing is written
 
     async def append(
         self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()

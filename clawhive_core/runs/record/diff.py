@@ -9,8 +9,8 @@ from typing import Any, Literal
 from clawhive_core.execution.nested.recorded import full
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.record.view import run_json
-from clawhive_core.storage.sqlite.log import EventLog
 
 _STEP = ("status", "provider_id", "capability_level", "input", "output", "error", "decisions")
 _RUN = ("title", "task_type", "model", "status", "output", "error", "usage", "files")
@@ -79,14 +79,14 @@ class RunDiff:
         }
 
 
-def diff_runs(log: EventLog, a: str, b: str) -> RunDiff:
+def diff_runs(log: Ledger, a: str, b: str) -> RunDiff:
     """Compare two runs by their ids; steps are paired by name and input, as `diff` pairs lines."""
     one, other = _facts(log, a), _facts(log, b)
     steps = tuple(_steps(one["steps"], other["steps"]))
     return RunDiff(a, b, tuple(_changed(_RUN, one, other)), steps)
 
 
-def _facts(log: EventLog, run_id: str) -> dict[str, Any]:
+def _facts(log: Ledger, run_id: str) -> dict[str, Any]:
     """Return a run with whole inputs and outputs, and without its own id in any of them."""
     run, values = run_json(log, run_id), _values(log, run_id)
     steps = [_step(step, values.get(step["step_id"], {})) for step in run["steps"]]
@@ -99,7 +99,7 @@ def _facts(log: EventLog, run_id: str) -> dict[str, Any]:
     return _nameless(facts, run_id)
 
 
-def _values(log: EventLog, run_id: str) -> dict[Any, Any]:
+def _values(log: Ledger, run_id: str) -> dict[Any, Any]:
     """Return each step's input and output in full, by step id, and the model."""
     found: dict[Any, Any] = {"model": None}
     for stored in log.events(run_id=run_id):

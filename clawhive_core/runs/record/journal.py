@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.scope import RunScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import Principal
-from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
+from clawhive_core.protocols.ledger import Expectation, Redaction, RunOwnedBy
 
 ENDED: Final = "its step ended"
 """Why a step's grants end; a resumed run does not give them again."""
 
 
 class Journal(Protocol):
-    """Takes events in order. `EventLog` is one, `replay.RecordedJournal` another."""
+    """Takes events in order. `Ledger` is one, `replay.RecordedJournal` another."""
 
-    redactor: Redactor
-    """What keeps secrets out of what is written."""
+    @property
+    def redactor(self) -> Redaction:
+        """Keeps secrets out of what is written."""
+        ...
 
     async def append(
         self, *events: Event, sync: bool = False, expects: Sequence[Expectation] = ()

@@ -9,26 +9,8 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import Usage
 from clawhive_core.model.principal import Principal
-from clawhive_core.protocols.ledger import RunsWhere, Window
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.protocols.ledger import Ledger, RunsWhere, Window
 
-_ABOVE = """
-    WITH RECURSIVE line(run_id, parent_run_id, principal, far) AS (
-      SELECT run_id, parent_run_id, principal, 0 FROM runs WHERE run_id = ?
-      UNION ALL
-      SELECT r.run_id, r.parent_run_id, r.principal, far + 1
-      FROM runs AS r JOIN line ON r.run_id = line.parent_run_id
-    )
-    SELECT run_id, principal FROM line ORDER BY far DESC
-"""
-_BELOW = """
-    WITH RECURSIVE line(run_id) AS (
-      SELECT run_id FROM runs WHERE parent_run_id = ?
-      UNION ALL
-      SELECT r.run_id FROM runs AS r JOIN line ON r.parent_run_id = line.run_id
-    )
-    SELECT run_id FROM line
-"""
 OLDEST_FIRST = Window(reverse=True)
 
 
@@ -42,18 +24,19 @@ class Child:
     status: str
 
 
-def line_of(log: EventLog, run_id: str) -> list[tuple[str, Principal]]:
+def line_of(log: Ledger, run_id: str) -> list[tuple[str, Principal]]:
     """Return a run after those above it, the first of all at the beginning, each with its agent."""
-    return [(str(row[0]), Principal.parse(str(row[1]))) for row in log.read(_ABOVE, (run_id,))]
+    above = log.find(RunsWhere(above=run_id), OLDEST_FIRST)
+    return [(each.run_id, Principal.parse(each.principal)) for each in above]
 
 
-def children_of(log: EventLog, run_id: str) -> list[Child]:
+def children_of(log: Ledger, run_id: str) -> list[Child]:
     """Return the runs that a run started, oldest first."""
     children = log.find(RunsWhere(parent_run_id=run_id), OLDEST_FIRST)
     return [Child(each.run_id, each.principal, each.title, each.status) for each in children]
 
 
-def tree_below(log: EventLog, run_id: str) -> list[dict[str, Any]]:
+def tree_below(log: Ledger, run_id: str) -> list[dict[str, Any]]:
     """Return the runs that a run started as JSON, each with those that it started."""
     return [
         {
@@ -67,12 +50,12 @@ def tree_below(log: EventLog, run_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def below(log: EventLog, run_id: str) -> list[str]:
+def below(log: Ledger, run_id: str) -> list[str]:
     """Return the ids of every run below a run, at whatever depth."""
-    return [str(row[0]) for row in log.read(_BELOW, (run_id,))]
+    return [each.run_id for each in log.find(RunsWhere(below=run_id), OLDEST_FIRST)]
 
 
-def child_of_step(log: EventLog, run_id: str, step_id: str) -> str | None:
+def child_of_step(log: Ledger, run_id: str, step_id: str) -> str | None:
     """Return the id of the run that a step of a run started, None where it started none."""
     for child in children_of(log, run_id):
         if start_of(log, child.run_id).get("parent_step_id") == step_id:
@@ -80,7 +63,7 @@ def child_of_step(log: EventLog, run_id: str, step_id: str) -> str | None:
     return None
 
 
-def start_of(log: EventLog, run_id: str) -> Mapping[str, Any]:
+def start_of(log: Ledger, run_id: str) -> Mapping[str, Any]:
     """Return the body of a run's start."""
     return next(
         stored.event.body
@@ -89,13 +72,13 @@ def start_of(log: EventLog, run_id: str) -> Mapping[str, Any]:
     )
 
 
-def end_of(log: EventLog, run_id: str) -> StoredEvent | None:
+def end_of(log: Ledger, run_id: str) -> StoredEvent | None:
     """Return the end of a run, None where it has not ended."""
-    rows = log.read("SELECT seq FROM events WHERE run_id = ? AND kind = 'run.end'", (run_id,))
-    return next(log.events(since=rows[-1][0] - 1, limit=1)) if rows else None
+    ends = [*log.events(run_id=run_id, kinds=("run.end",))]
+    return ends[-1] if ends else None
 
 
-def used_below(log: EventLog, run_id: str) -> Usage:
+def used_below(log: Ledger, run_id: str) -> Usage:
     """Return what the runs that a run started had used when it ended, or have used by now."""
     if not (children := children_of(log, run_id)):
         return Usage()
@@ -107,7 +90,7 @@ def used_below(log: EventLog, run_id: str) -> Usage:
     return used
 
 
-def used_by(log: EventLog, run_id: str) -> Usage:
+def used_by(log: Ledger, run_id: str) -> Usage:
     """Return what the model calls of a run used up to now, those of the runs below it left out."""
     used = Usage()
     for stored in log.events(run_id=run_id, kinds=("model.end", "embedding.end")):
@@ -116,7 +99,7 @@ def used_by(log: EventLog, run_id: str) -> Usage:
     return used
 
 
-def used_so_far(log: EventLog, run_id: str, *, but: str | None = None) -> Usage:
+def used_so_far(log: Ledger, run_id: str, *, but: str | None = None) -> Usage:
     """Return what a run and all below it used up to now, one of those that it started left out."""
     used = used_by(log, run_id)
     for child in children_of(log, run_id):

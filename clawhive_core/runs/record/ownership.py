@@ -13,6 +13,7 @@ from clawhive_core.protocols.ledger import (
     EXECUTED,
     AgentsBelow,
     Expectation,
+    Ledger,
     RunFree,
     RunIs,
     RunsWhere,
@@ -20,8 +21,6 @@ from clawhive_core.protocols.ledger import (
     Unmet,
 )
 from clawhive_core.runs.record.lineage import children_of, used_so_far
-from clawhive_core.storage.sqlite.leases import is_alive
-from clawhive_core.storage.sqlite.log import EventLog
 
 STOPPED = frozenset({"waiting_approval", "interrupted"})
 """The states of a run that somebody may go on with."""
@@ -94,18 +93,18 @@ def ended(run_id: str, status: str) -> RunError:
     )
 
 
-def fence_of(log: EventLog, run_id: str) -> int:
+def fence_of(log: Ledger, run_id: str) -> int:
     """Return the fence of a recorded run."""
     return run_of(log, run_id).fence
 
 
-def run_of(log: EventLog, run_id: str) -> RunRecord:
+def run_of(log: Ledger, run_id: str) -> RunRecord:
     """Return a recorded run."""
     (run,) = log.find(RunsWhere(run_id=run_id))
     return run
 
 
-def cancel(log: EventLog, run_id: str) -> bool:
+def cancel(log: Ledger, run_id: str) -> bool:
     """Tell a run's living executor to cancel it; whether there is one.
 
     Raises:
@@ -127,7 +126,7 @@ def cancel(log: EventLog, run_id: str) -> bool:
     raise RunBusy(f"run {run_id} was taken up meanwhile", place=run_id, fix="cancel it again")
 
 
-def cancel_below(log: EventLog, run_id: str) -> None:
+def cancel_below(log: Ledger, run_id: str) -> None:
     """Cancel the runs that a run started and that have not ended, once it has ended itself."""
     if not (children := children_of(log, run_id)):
         return
@@ -139,7 +138,7 @@ def cancel_below(log: EventLog, run_id: str) -> None:
                 cancel(log, child.run_id)
 
 
-def _end_cancelled(log: EventLog, run: RunRecord) -> None:
+def _end_cancelled(log: Ledger, run: RunRecord) -> None:
     """End a run that nobody executes."""
     body: dict[str, Any] = {
         "output": None,
@@ -165,11 +164,11 @@ def _event(run: RunRecord, kind: str, body: dict[str, Any], status: str) -> Even
     )
 
 
-def recover(log: EventLog) -> list[str]:
+def recover(log: Ledger) -> list[str]:
     """Mark every active run without a living executor as interrupted; return their ids."""
     if not (runs := _executed(log)):
         return []
-    living = {each.worker for each in log.workers() if is_alive(each)} | {log.worker}
+    living = {each.worker for each in log.workers() if each.is_alive} | {log.worker}
     found: list[str] = []
     for run in runs:
         if run.worker in living:
@@ -179,17 +178,17 @@ def recover(log: EventLog) -> list[str]:
     return found
 
 
-def interrupt_own(log: EventLog, reason: str) -> list[str]:
+def interrupt_own(log: Ledger, reason: str) -> list[str]:
     """Mark the runs that this process executes as interrupted, before it ends; return their ids."""
     mine = [run for run in _executed(log) if run.worker == log.worker]
     return [run.run_id for run in mine if _interrupt(log, run, reason)]
 
 
-def _executed(log: EventLog) -> list[RunRecord]:
+def _executed(log: Ledger) -> list[RunRecord]:
     return [run for status in sorted(EXECUTED) for run in log.find(RunsWhere(status))]
 
 
-def _interrupt(log: EventLog, run: RunRecord, reason: str) -> bool:
+def _interrupt(log: Ledger, run: RunRecord, reason: str) -> bool:
     """Record that nobody executes a run any more; False where somebody was quicker."""
     body = {"reason": reason, "fence": run.fence + 1}
     event = _event(run, "run.status", body, "interrupted")

@@ -19,8 +19,8 @@ from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.record.view import run_json
-from clawhive_core.storage.sqlite.log import EventLog
 
 MAX_TEXT = 200_000
 """Characters of one value that are shown."""
@@ -59,7 +59,7 @@ class Item:
     """What opens below it: headings and values."""
 
 
-def page(log: EventLog, run_id: str) -> str:
+def page(log: Ledger, run_id: str) -> str:
     """Return a run and the runs that it started as one HTML document.
 
     Args:
@@ -79,7 +79,7 @@ def page(log: EventLog, run_id: str) -> str:
     )
 
 
-def _sections(log: EventLog, run: Mapping[str, Any]) -> Iterator[str]:
+def _sections(log: Ledger, run: Mapping[str, Any]) -> Iterator[str]:
     events = list(log.events(run_id=run["run_id"]))
     yield f"<section><h1>{escape(run['title'])}</h1>{_facts(log, run, events)}"
     yield "<h2>Timeline</h2>"
@@ -89,7 +89,7 @@ def _sections(log: EventLog, run: Mapping[str, Any]) -> Iterator[str]:
         yield from _sections(log, run_json(log, child["run_id"]))
 
 
-def _facts(log: EventLog, run: Mapping[str, Any], events: list[StoredEvent]) -> str:
+def _facts(log: Ledger, run: Mapping[str, Any], events: list[StoredEvent]) -> str:
     start = next((each.event.body for each in events if each.event.kind == "run.start"), None)
     rows: list[tuple[str, Any]] = [
         ("run", run["run_id"]),
@@ -114,7 +114,7 @@ def _facts(log: EventLog, run: Mapping[str, Any], events: list[StoredEvent]) -> 
     return f"<dl>{shown}</dl>{''.join(_values(parts))}"
 
 
-def items_of(log: EventLog, events: Iterable[StoredEvent]) -> list[Item]:
+def items_of(log: Ledger, events: Iterable[StoredEvent]) -> list[Item]:
     """Return the bars of a run in the order of their beginnings."""
     fold = _Items(log)
     for stored in events:
@@ -123,7 +123,7 @@ def items_of(log: EventLog, events: Iterable[StoredEvent]) -> list[Item]:
 
 
 class _Items:
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: Ledger) -> None:
         self._log = log
         self.items: list[Item] = []
         self._open: dict[tuple[str, str | None], Item] = {}
@@ -217,7 +217,7 @@ class _Items:
         return _full(self._log, value)
 
 
-def _full(log: EventLog, value: Any) -> Any:
+def _full(log: Ledger, value: Any) -> Any:
     try:
         return full(log, value)
     except ClawHiveError as error:

@@ -9,9 +9,8 @@ from clawhive_core.errors import ClawHiveError, UnknownId
 from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.runs import ENDED
-from clawhive_core.protocols.ledger import RunsWhere, Window
+from clawhive_core.protocols.ledger import Ledger, RunsWhere, Window
 from clawhive_core.runs.record.lineage import tree_below
-from clawhive_core.storage.sqlite.log import EventLog
 
 _LISTED = (
     "run_id",
@@ -23,11 +22,6 @@ _LISTED = (
     "status",
     "started_at",
     "ended_at",
-)
-
-_RUN = (
-    "SELECT *, EXISTS (SELECT 1 FROM runs AS below WHERE below.parent_run_id = runs.run_id)"
-    " AS has_children FROM runs WHERE run_id = ?"
 )
 
 _SHOWN = (
@@ -58,61 +52,55 @@ class _Fact(NamedTuple):
     body: str
 
 
-def list_runs(log: EventLog, limit: int = 50) -> list[dict[str, Any]]:
+def list_runs(log: Ledger, limit: int = 50) -> list[dict[str, Any]]:
     """Return the newest runs, newest first."""
     page = log.find(RunsWhere(), Window(limit))
     return [{name: getattr(run, name) for name in _LISTED} for run in page]
 
 
-def find_run(log: EventLog, text: str) -> str:
+def find_run(log: Ledger, text: str) -> str:
     """Return the id of a run from its id, a unique prefix, or `last`, which is no sub-agent's.
 
     Raises:
         UnknownId: It names no run, or several.
     """
     if text == "last":
-        rows = log.read(
-            "SELECT run_id FROM runs WHERE parent_run_id IS NULL ORDER BY started_seq DESC LIMIT 1"
-        )
-        if not rows:
-            raise UnknownId("no run is recorded here", place="last", fix="clawhive run --help")
-        return str(rows[0][0])
+        for newest in log.find(RunsWhere(top_level=True), Window(1)):
+            return newest.run_id
+        raise UnknownId("no run is recorded here", place="last", fix="clawhive run --help")
     wanted = text if text.startswith("run_") else f"run_{text}"
-    rows = log.read(
-        "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? ORDER BY started_seq DESC LIMIT 3",
-        (len(wanted), wanted),
-    )
-    if len(rows) == 1:
-        return str(rows[0][0])
-    what = "names no run" if not rows else "names several runs; write more of it"
+    found = log.find(RunsWhere(prefix=wanted), Window(2)).items
+    if len(found) == 1:
+        return found[0].run_id
+    what = "names no run" if not found else "names several runs; write more of it"
     raise UnknownId(f"`{text}` {what}", place=text, fix="clawhive runs list")
 
 
-def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
+def run_json(log: Ledger, run_id: str) -> dict[str, Any]:
     """Return a run as the JSON object of `run/1`."""
-    row = log.read(_RUN, (run_id,))[0]
+    (run,) = log.find(RunsWhere(run_id=run_id))
     fold = _Fold(log)
     for facts in log.rows(_Fact._fields, run_id, kinds=_SHOWN):
         fold.take(_Fact._make(facts))
     end = fold.end
-    status = row["status"]
+    status = run.status
     output, is_pruned = _output(log, end)
     return {
         "schema": "run/1",
         "run_id": run_id,
-        "trace_id": row["trace_id"],
-        "task_id": row["task_id"],
-        "parent_run_id": row["parent_run_id"],
-        "conversation_id": row["conversation_id"],
-        "task_type": row["task_type"],
-        "title": row["title"],
+        "trace_id": run.trace_id,
+        "task_id": run.task_id,
+        "parent_run_id": run.parent_run_id,
+        "conversation_id": run.conversation_id,
+        "task_type": run.task_type,
+        "title": run.title,
         "status": status,
-        "started_at": row["started_at"],
-        "ended_at": row["ended_at"],
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
         "output": output,
         **({"output_pruned": True} if is_pruned else {}),
-        "children": tree_below(log, run_id) if row["has_children"] else [],
-        "artifacts_dir": row["artifacts"],
+        "children": tree_below(log, run_id),
+        "artifacts_dir": run.artifacts,
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),
         "usage": _NO_USAGE if end is None else end["usage"],
@@ -121,7 +109,7 @@ def run_json(log: EventLog, run_id: str) -> dict[str, Any]:
     }
 
 
-def _output(log: EventLog, end: Mapping[str, Any] | None) -> tuple[Any, bool]:
+def _output(log: Ledger, end: Mapping[str, Any] | None) -> tuple[Any, bool]:
     """Return a run's output, and whether `audit prune` removed it."""
     try:
         return None if end is None else log.load(end["output"]), False
@@ -148,7 +136,7 @@ _ENDED = {"succeeded": "succeeded", "unknown": "unknown", "parked": "waiting_app
 class _Fold:
     """Collects a run's steps and invocations in the order of their first event."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: Ledger) -> None:
         self._log = log
         self.steps: dict[str, dict[str, Any]] = {}
         self.invocations: dict[str, dict[str, Any]] = {}

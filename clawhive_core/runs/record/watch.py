@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -11,22 +10,15 @@ import anyio
 
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.model.late import dataclass
-from clawhive_core.protocols.ledger import RunOwnedBy, Unmet
+from clawhive_core.protocols.ledger import Ledger, RunOwnedBy, Unmet
 from clawhive_core.runs.record.aside import stopped
 from clawhive_core.runs.record.ownership import taken_over
-from clawhive_core.storage.sqlite.log import EventLog
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle
 
 POLL_SECONDS = 0.5
 """How often a process looks whether somebody wants one of its runs cancelled, or took it."""
-
-_WATCHED = """
-    SELECT r.run_id, r.fence, c.run_id IS NOT NULL
-    FROM json_each(?) AS mine JOIN runs AS r ON r.run_id = mine.value
-    LEFT JOIN cancel_requests AS c ON c.run_id = r.run_id AND c.fence = r.fence
-"""
 
 
 @dataclass(slots=True)
@@ -77,7 +69,7 @@ class Watch:
         look: Called once at each look; whether each run is to look too.
     """
 
-    def __init__(self, log: EventLog, look: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, log: Ledger, look: Callable[[], bool] = lambda: True) -> None:
         self._log = log
         self._also = look
         self._is_due = True
@@ -143,8 +135,8 @@ class Watch:
             await anyio.sleep(POLL_SECONDS)
 
     def _look(self) -> None:
-        for run_id, fence, is_unwanted in self._log.read(_WATCHED, (json.dumps(list(self._runs)),)):
-            self._runs[run_id].take(fence, bool(is_unwanted))
+        for found in self._log.owners(tuple(self._runs)):
+            self._runs[found.run_id].take(found.fence, found.cancel)
         if not (self._also() or self._is_due):
             return
         self._is_due = False

@@ -27,14 +27,12 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
-from clawhive_core.protocols.ledger import Expectation, RunOwnedBy
+from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
 from clawhive_core.runs.callbacks import SIGNAL_FAILED
 from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, enabled_in
 from clawhive_core.runs.record.journal import ENDED
 from clawhive_core.runs.replays.unsent import UnsentModels
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.references import pruned_bodies
 
 if TYPE_CHECKING:
     from clawhive_core.runs.run import RunRequest
@@ -100,7 +98,7 @@ class Diverged(BaseException):
 class Record:
     """A recorded run, its events waiting to be repeated, by step and kind."""
 
-    log: EventLog
+    log: Ledger
     run_id: str
     start: StoredEvent
     waiting: dict[tuple[str | None, str], deque[StoredEvent]]
@@ -114,7 +112,7 @@ class Record:
     compared: int = 0
 
     @classmethod
-    def load(cls, log: EventLog, run_id: str) -> Record:
+    def load(cls, log: Ledger, run_id: str) -> Record:
         """Read a run's events.
 
         Raises:
@@ -143,7 +141,7 @@ class Record:
                 calls.setdefault(step, RecordedCall(stored)).take(stored)
         if start is None:
             raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
-        if pruned := pruned_bodies(log, run_id):
+        if pruned := log.pruned_bodies(run_id):
             what = f"{pruned} of run {run_id}'s bodies were pruned; only their digests are left"
             fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
             raise NotReplayable(what, place=run_id, fix=fix)

@@ -25,12 +25,12 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.journal import Journal
 from clawhive_core.runs.replays.replay import Difference, Record, shortened
 from clawhive_core.runs.replays.unsent import UnsentModels
-from clawhive_core.storage.sqlite.log import EventLog
 
 NOT_RECORDED = "not_recorded"
 
@@ -168,7 +168,7 @@ def tools_of(record: Record) -> Record:
     return record
 
 
-def _key(log: EventLog, call: ToolCall) -> tuple[str, bytes]:
+def _key(log: Ledger, call: ToolCall) -> tuple[str, bytes]:
     """Return what equal calls share; secrets are not in it, as they are not in the log."""
     return call.name, canonical(log.redactor.value(as_recorded(call)))
 
@@ -209,11 +209,11 @@ def _call_differences(
     return [Difference(*place, f"{asked.name} -> {recorded}", repeated)]
 
 
-def _told(log: EventLog, call: ToolCall) -> str:
+def _told(log: Ledger, call: ToolCall) -> str:
     return f"{call.name} {shortened(log.redactor.value(as_recorded(call)))}"
 
 
-def _facts(log: EventLog, outcome: Outcome | None) -> str:
+def _facts(log: Ledger, outcome: Outcome | None) -> str:
     if outcome is None:
         return "waits for a person"
     if isinstance(outcome, Refusal):

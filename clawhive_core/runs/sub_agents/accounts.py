@@ -6,15 +6,15 @@ from collections.abc import Container, Generator
 from contextlib import contextmanager
 from itertools import pairwise
 
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.model_calls.models import Models
 from clawhive_core.runs.record.lineage import line_of, start_of, used_so_far
-from clawhive_core.storage.sqlite.log import EventLog
 
 
 @contextmanager
 def accounts_above(
-    log: EventLog, models: Models, run_id: str, here: Container[str]
+    log: Ledger, models: Models, run_id: str, here: Container[str]
 ) -> Generator[None]:
     """Hold the accounts of the runs above a run open, each with what was used of it by now.
 

@@ -25,6 +25,7 @@ from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.context import InvokeContext
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.loop.usable import no_answer
 from clawhive_core.runs.offering.agents import AGENTS, Agent
 from clawhive_core.runs.record.lineage import below, child_of_step, end_of, start_of
@@ -32,7 +33,6 @@ from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.sub_agents.child import Nursery
-from clawhive_core.storage.sqlite.log import EventLog
 
 _TIMEOUT_MS = 3_600_000
 _POLL_SECONDS = 0.5
@@ -75,7 +75,7 @@ class _Slots:
 class SubAgents:
     """Starts sub-agents for calls, goes on with those that stopped, and reads what came of them."""
 
-    log: EventLog
+    log: Ledger
     book: ApprovalBook
     nursery: Callable[[], Nursery]
     runner: Runner

@@ -18,11 +18,11 @@ from clawhive_core.model.runs import Task
 from clawhive_core.policy.boundary import handed_on
 from clawhive_core.policy.grants import derived
 from clawhive_core.policy.grounding import Grounds
+from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.offering.agents import Agent, allow_list, budget_limits
 from clawhive_core.runs.record.lineage import line_of, start_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.storage.sqlite.log import EventLog
 
 _OWN_FOLDER = ("fs.read:${run}/**", "fs.write:${run}/**")
 _SUFFIX = 8
@@ -33,7 +33,7 @@ class Nursery:
     """Makes the requests of sub-agents."""
 
     config: Config
-    log: EventLog
+    log: Ledger
     maker: RequestMaker
 
     def child(self, agent: Agent, task: str, call: CallScope) -> RunRequest:

@@ -18,8 +18,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.discovery.shipped import changed_file
-from clawhive_core.storage.sqlite.database import make_folder
-from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.folders import file_error, make_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class Switches:
         try:
             make_folder(file.path.parent)
         except OSError as error:
-            raise storage_error(error, file.path) from error
+            raise file_error(error, file.path) from error
         file.change(lambda names: sorted({*map(str, names), name}))
 
     def enable(self, name: str, env: Mapping[str, str]) -> None:

@@ -10,8 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clawhive_core.errors import StorageError
+from clawhive_core.storage.folders import make_folder
 from clawhive_core.storage.sqlite.faults import storage_error
 from clawhive_core.storage.sqlite.migrations import RoomSchema, is_current, migrate
+
+SOFTWARE = f"SQLite {sqlite3.sqlite_version}"
+LOADS_EXTENSIONS = hasattr(sqlite3.Connection, "enable_load_extension")
+"""Whether this Python's sqlite3 can load further functions, such as those for vectors."""
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for another one's write before it gives up."""
@@ -125,25 +130,6 @@ def _make_file(path: Path) -> None:
     if not path.exists():
         # SQLite would make the file with the umask's rights; an empty file is an empty database.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder of ClawHive's own if missing: 0700, ignored by git.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    if not folder.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _ignore_in_git(folder)
-    elif folder.name == ".clawhive":
-        _ignore_in_git(folder)
-
-
-def _ignore_in_git(folder: Path) -> None:
-    ignore = folder / ".gitignore"
-    if not ignore.exists() and os.access(folder, os.W_OK):
-        ignore.write_text("*\n", encoding="utf-8")
 
 
 def _connect(uri: str) -> sqlite3.Connection:

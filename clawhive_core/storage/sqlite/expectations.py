@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.errors import StorageError
+from clawhive_core.model.records import goes_on
 from clawhive_core.protocols.ledger import (
     TOO_LATE,
     AgentsBelow,
@@ -43,15 +44,6 @@ TURNS = (
 """The answered runs of prompts of a conversation, newest first."""
 _QUOTA = "SELECT since, used FROM quotas WHERE user_id = ? AND tool = ? AND seconds = ?"
 _SUBSCRIPTION = "SELECT 1 FROM subscriptions WHERE user_id = ? AND skill_id = ?"
-
-
-def goes_on(last: int, since: int, seconds: int) -> bool:
-    """Whether a claim of a quota counts in the window of the last one.
-
-    Of two processes the one that writes later may have looked at the clock before: a claim of the
-    window before counts in the later one. Anything further ahead was a wrong clock's.
-    """
-    return since <= last <= since + seconds
 
 
 def require(

@@ -11,8 +11,6 @@ from pathlib import Path
 from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import row_hash
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.sqlite.database import open_database
-from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.rebuild import fold
 from clawhive_core.storage.sqlite.schema import SELECT
 from clawhive_core.storage.sqlite.writer import Projections
@@ -38,22 +36,11 @@ class Standing:
     """What the projections write, where that is more than this table."""
 
 
-def require_founded(log: EventLog, *standings: Standing) -> None:
-    """Raise where a table gives a right that the log does not, of all that stand: at opening.
+def require_founded(connection: sqlite3.Connection, *standings: Standing) -> None:
+    """Raise where a table gives a right that the log does not, in the caller's transaction.
 
     Raises:
         StorageError: `forged_rights`; or the log cannot be read.
-    """
-    with closing(open_database(log.path, read_only=True)) as connection:
-        connection.execute("BEGIN")
-        require_founded_in(connection, *standings)
-
-
-def require_founded_in(connection: sqlite3.Connection, *standings: Standing) -> None:
-    """Do what `require_founded` does within a transaction that the caller has opened.
-
-    Raises:
-        StorageError: `forged_rights`.
     """
     for standing in standings:
         have = _rows(connection, standing)
@@ -69,7 +56,7 @@ def require_founded_in(connection: sqlite3.Connection, *standings: Standing) -> 
 
 
 def require_unaltered(connection: sqlite3.Connection, standing: Standing) -> None:
-    """Do what `require_founded_in` does, and look at the hash of each event that it reads.
+    """Do what `require_founded` does, and look at the hash of each event that it reads.
 
     Raises:
         StorageError: `forged_rights`.
@@ -78,7 +65,7 @@ def require_unaltered(connection: sqlite3.Connection, standing: Standing) -> Non
         if row_hash(row) != row[-1]:
             path = connection.execute("PRAGMA database_list").fetchone()[2]
             raise altered_event(path, row[0])
-    require_founded_in(connection, standing)
+    require_founded(connection, standing)
 
 
 def _rows(connection: sqlite3.Connection, standing: Standing) -> set[tuple[object, ...]]:

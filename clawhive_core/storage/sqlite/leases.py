@@ -28,6 +28,12 @@ _RENEW = f"INSERT OR REPLACE INTO leases VALUES(?, ?, ?, ?, {_NOW} + ?)"
 _FORGET = f"DELETE FROM leases WHERE until < {_NOW} - {_FORGOTTEN_SECONDS}"  # noqa: S608 - constants
 LEASES = f"SELECT worker, host, pid, process_start, until - {_NOW} FROM leases"  # noqa: S608 - a constant
 """Every worker's lease, as the columns of a `WorkerRecord`."""
+OWNERS = """
+    SELECT r.run_id, r.fence, c.run_id IS NOT NULL
+    FROM json_each(?) AS mine JOIN runs AS r ON r.run_id = mine.value
+    LEFT JOIN cancel_requests AS c ON c.run_id = r.run_id AND c.fence = r.fence
+"""
+"""Some runs, as the columns of an `Ownership`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +51,13 @@ class Process:
         return _me(os.getpid())
 
 
-def is_alive(found: WorkerRecord) -> bool:
-    """Whether a worker may still execute its runs.
-
-    Its lease says so, unless its process is known to be gone: of the same boot and namespace. That
-    a process is there proves nothing, as it may stand still for ever.
-    """
-    if found.host == _host() and _process_start(found.pid) != found.process_start:
-        return False
-    return found.seconds_left > 0
+def worker_record(
+    worker: str, host: str, pid: int, process_start: str, seconds_left: float
+) -> WorkerRecord:
+    """Return the worker of a lease; of this boot and namespace it is known whether it is gone."""
+    is_gone = host == _host() and _process_start(pid) != process_start
+    is_alive = seconds_left > 0 and not is_gone
+    return WorkerRecord(worker, host, pid, process_start, seconds_left, is_alive)
 
 
 class Lease:

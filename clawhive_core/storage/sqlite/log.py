@@ -5,50 +5,76 @@ from __future__ import annotations
 import atexit
 import json
 import sqlite3
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast, overload
 
-from clawhive_core.errors import ClawHiveError
+from clawhive_core.errors import ClawHiveError, StorageError
 from clawhive_core.events.chain import COLUMNS, genesis
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.events.rows import Row, decode, encode, is_reference, revive, stored
+from clawhive_core.events.rows import Row, decode, encode, is_reference, now, revive, stored
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.records import (
+    BodyRecord,
+    Difference,
     GrantRecord,
     InvocationRecord,
+    Ownership,
     Page,
+    Pruned,
+    QuotaRecord,
+    RevocationRecord,
+    RightRecord,
     RunRecord,
     StepRecord,
+    ValueRecord,
     WorkerRecord,
 )
 from clawhive_core.protocols.ledger import (
     ALL,
     EXECUTED,
     ApprovalsWhere,
+    DescentOf,
     EventsWhere,
     Expectation,
     GrantsWhere,
+    IdsWhere,
     InvocationsWhere,
+    QuotasWhere,
+    RevocationsWhere,
+    RightsWhere,
     RunIs,
     RunOwnedBy,
     RunsWhere,
+    StandingAmong,
     StepsWhere,
+    SubscriptionsWhere,
+    ValuesWhere,
     Window,
 )
+from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.sqlite.append import Append, Effect
-from clawhive_core.storage.sqlite.database import has_room_to_move, open_database, undo
+from clawhive_core.storage.sqlite.database import SOFTWARE, has_room_to_move, open_database
 from clawhive_core.storage.sqlite.expectations import Founding
 from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, Lease
+from clawhive_core.storage.sqlite.founded import Standing
+from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, OWNERS, Lease, worker_record
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 from clawhive_core.storage.sqlite.reader import Readers
-from clawhive_core.storage.sqlite.schema import SCHEMA, selecting
+from clawhive_core.storage.sqlite.schema import SCHEMA, TIP, selecting
 from clawhive_core.storage.sqlite.writer import Apply, Listener, Projections, Writer
 
 __all__ = ["Apply", "Effect", "EventLog", "Listener", "Projections"]
@@ -62,20 +88,31 @@ _OF_RUN = (
 _OF_KINDS = "AND kind IN (SELECT value FROM json_each(:kinds)) "
 
 
-def now() -> str:
-    """Return the present as the log writes it: RFC 3339, microseconds, UTC."""
-    digits = str(time.time_ns())
-    return f"{_second(digits[:-9])}.{digits[-9:-3]}Z"
-
-
-@lru_cache(maxsize=4)
-def _second(seconds: str) -> str:
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
 @lru_cache(maxsize=64)
 def _listed(kinds: tuple[str, ...]) -> str:
     return json.dumps(kinds)
+
+
+FOLLOW_SECONDS = 0.5
+"""How often whoever follows a log looks for events of other processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the events of a log make beside themselves."""
+
+    schemas: Sequence[RoomSchema] = ()
+    projections: Projections = field(default_factory=dict[str, Any])
+    """Kind of event to what is applied for it in the appending transaction."""
+    names: Sequence[str] = ()
+    """The tables that the projections write, and nothing else does."""
+    foundings: Mapping[str, Founding] = field(default_factory=dict[str, Founding])
+    """By table, the check against the events before a row gives a right in an append."""
+    standing: Sequence[Standing] = ()
+    """The rows that give rights, as they are compared with the events at opening."""
+
+
+EVENTS_ONLY = Tables()
 
 
 class EventLog:
@@ -84,56 +121,67 @@ class EventLog:
     All methods may be called from any thread; the async ones from an asyncio event loop.
     """
 
-    def __init__(self, path: Path, writer: Writer, readers: Readers, redactor: Redactor) -> None:
-        self._path = path
+    def __init__(
+        self, tables: Tables, writer: Writer, readers: Readers, redactor: Redactor, lease: Lease
+    ) -> None:
+        self._tables = tables
+        self._path = readers.path
         self._writer = writer
         self._readers = readers
         self._now = now
         self._appending: set[Append] = set()
-        self._lease = Lease(LEASE_SECONDS)
+        self._lease = lease
         self.redactor = redactor
-        self.database_id = database_id(readers.get())
-        """The database's own random id; its checkpoints are filed under it."""
+        self.id = database_id(readers.get())
+        """The log's own random id; its checkpoints are filed under it."""
         atexit.register(self.close)
 
     @classmethod
     def open(
         cls,
         path: Path | str,
-        schemas: Sequence[RoomSchema] = (),
-        projections: Projections | None = None,
+        tables: Tables = EVENTS_ONLY,
         *,
         redactor: Redactor | None = None,
-        foundings: Mapping[str, Founding] | None = None,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> EventLog:
         """Open the log of a project, making or migrating it where needed.
 
         Args:
             path: The database file, such as `.clawhive/hive.db`.
-            schemas: The tables of the rooms whose projections are applied; the log adds its own.
-            projections: Kind of event to what is applied for it in the appending transaction.
+            tables: What the events make beside themselves.
             redactor: Where secrets are registered that must not be written.
-            foundings: By table, what compares it with the log, for appends that expect it.
+            lease_seconds: How long this worker keeps its runs when it says nothing.
 
         Raises:
             DatabaseTooNew: The file was written by a newer version of ClawHive.
             StorageError: The file cannot be opened.
         """
         path = Path(path).absolute()
-        connection = open_database(path, (SCHEMA, *schemas))
+        connection = open_database(path, (SCHEMA, *tables.schemas))
         try:
-            readers = Readers(partial(open_database, path, read_only=True))
+            readers = Readers(path, partial(open_database, path, read_only=True))
             start = genesis(database_id(connection))
-            writer = Writer(connection, path, start, projections or {}, foundings or {})
+            writer = Writer(connection, path, start, tables.projections, tables.foundings)
         except BaseException:
             connection.close()
             raise
-        return cls(path, writer, readers, redactor or Redactor())
+        return cls(tables, writer, readers, redactor or Redactor(), Lease(lease_seconds))
 
     @property
     def path(self) -> Path:
         """The database file."""
         return self._path
+
+    @property
+    def place(self) -> str:
+        """The database file, as a person finds it."""
+        return str(self._path)
+
+    @property
+    def software(self) -> str:
+        """The store's name and version."""
+        return SOFTWARE
 
     @property
     def listener_errors(self) -> int:
@@ -278,7 +326,12 @@ class EventLog:
 
     def workers(self) -> list[WorkerRecord]:
         """Return who executes runs, or did so when its lease was last renewed."""
-        return [WorkerRecord(*row) for row in self.read(LEASES)]
+        return [worker_record(*row) for row in self.read(LEASES)]
+
+    def owners(self, run_ids: Sequence[str]) -> list[Ownership]:
+        """Return under which fence some runs are, and of which somebody wants the end."""
+        rows = self.read(OWNERS, (json.dumps(list(run_ids)),))
+        return [Ownership(run_id, fence, bool(cancel)) for run_id, fence, cancel in rows]
 
     def request_cancel(self, run_id: str, fence: int) -> None:
         """Ask whoever executes a run under a fence to end it.
@@ -299,33 +352,12 @@ class EventLog:
         self.append_now(expects=(RunIs(run_id, EXECUTED, fence),), effect=ask)
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
-        """Return the rows of a query, on a read-only connection of the calling thread.
+        """Return the rows of a query, on a read-only connection of the calling thread; for tests.
 
         Raises:
             StorageError: The query failed.
         """
-        connection = self._readers.get()
-        try:
-            return connection.execute(sql, params).fetchall()
-        except sqlite3.Error as error:
-            raise storage_error(error, self._path) from error
-
-    @contextmanager
-    def snapshot(self) -> Generator[None]:
-        """Let all that this thread reads inside the block be of one moment; nothing may be awaited.
-
-        Raises:
-            StorageError: The log cannot be read.
-        """
-        connection = self._readers.get()
-        if connection.in_transaction:
-            yield
-            return
-        connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            undo(connection)
+        return self._readers.read(sql, params)
 
     @overload
     def find(self, query: RunsWhere, window: Window = ALL) -> Page[RunRecord]: ...
@@ -338,6 +370,20 @@ class EventLog:
     @overload
     def find(self, query: GrantsWhere, window: Window = ALL) -> Page[GrantRecord]: ...
     @overload
+    def find(self, query: RightsWhere, window: Window = ALL) -> Page[RightRecord]: ...
+    @overload
+    def find(
+        self, query: StandingAmong | DescentOf | IdsWhere, window: Window = ALL
+    ) -> Page[str]: ...
+    @overload
+    def find(self, query: RevocationsWhere, window: Window = ALL) -> Page[RevocationRecord]: ...
+    @overload
+    def find(self, query: QuotasWhere, window: Window = ALL) -> Page[QuotaRecord]: ...
+    @overload
+    def find(self, query: SubscriptionsWhere, window: Window = ALL) -> Page[Subscription]: ...
+    @overload
+    def find(self, query: ValuesWhere, window: Window = ALL) -> Page[ValueRecord]: ...
+    @overload
     def find(self, query: EventsWhere, window: Window = ALL) -> Page[StoredEvent]: ...
     def find(self, query: Any, window: Window = ALL) -> Page[Any]:
         """Return a page of what a query asks for.
@@ -348,7 +394,7 @@ class EventLog:
         """
         from clawhive_core.storage.sqlite.queries import find
 
-        return find(self.read, query, window)
+        return find(self._readers, query, window)
 
     def epoch(self) -> tuple[int, int] | None:
         """Return a value that differs once a right may have been revoked, whoever did it.
@@ -420,6 +466,177 @@ class EventLog:
             return fields
         return self._load_blob(str(fields["$blob"]), str(fields.get("type", "json")))
 
+    def tip(self) -> tuple[int, str] | None:
+        """Return number and hash of the last event, None where there is none."""
+        rows = self.read(TIP)
+        return (rows[0]["seq"], rows[0]["hash"]) if rows else None
+
+    def blob(self, sha256: str) -> BodyRecord | None:
+        """Return a body that events refer to, as it is stored; None where it is missing."""
+        rows = self.read("SELECT type, data FROM blobs WHERE sha256 = ?", (sha256,))
+        return BodyRecord(*rows[0]) if rows else None
+
+    def pruned_bodies(self, run_id: str) -> int:
+        """Return how many of the bodies that a run's events refer to were pruned."""
+        from clawhive_core.storage.sqlite.pruning import pruned_bodies
+
+        return pruned_bodies(self._readers, run_id)
+
+    def prune(self, before: str, *, dry_run: bool = False) -> Pruned:
+        """Turn the bodies to which only events before a moment refer into tombstones.
+
+        Args:
+            before: The moment, as rows hold it.
+            dry_run: Only say what would go.
+
+        Raises:
+            StorageError: The log cannot be read or written; what was recorded until then is gone.
+        """
+        from clawhive_core.storage.sqlite.pruning import prune
+
+        def remove(record: Event, effect: Effect) -> None:
+            self.append_now(record, sync=True, effect=effect)
+
+        return prune(self._readers, remove, before, dry_run=dry_run)
+
+    def free_bytes(self) -> int:
+        """Return how much of the file is free for what will be written."""
+        pages, size = (
+            self.read(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_size")
+        )
+        return int(pages) * int(size)
+
+    def compact(self) -> None:
+        """Give the space that pruning freed back to the disk, and close the log.
+
+        Others may read meanwhile; their writes wait.
+
+        Raises:
+            StorageError: Somebody writes all the time, or the disk has no room for the copy; the
+                database is as it was.
+        """
+        from clawhive_core.storage.sqlite.pruning import vacuum
+
+        self.close()
+        vacuum(self._path)
+
+    def compare(self) -> tuple[Difference, ...]:
+        """Return how the tables differ from a replay of the events; nothing is changed.
+
+        It reads one snapshot, and nobody waits for it.
+
+        Raises:
+            StorageError: The log cannot be read, or an event cannot be applied.
+        """
+        from clawhive_core.storage.sqlite.rebuild import compare
+
+        with self._apart() as connection:
+            return compare(connection, self._tables.projections, self._tables.names)
+
+    def rebuild(self) -> tuple[Difference, ...]:
+        """Replace the tables' content by a replay of the events; return how they differed.
+
+        Raises:
+            LogWriteFailed: The result could not be written; the tables are as they were.
+            StorageError: An event cannot be applied; the tables are as they were.
+        """
+        from clawhive_core.storage.sqlite.rebuild import rebuild
+
+        found: list[Difference] = []
+
+        def replace(connection: sqlite3.Connection) -> None:
+            found[:] = rebuild(connection, self._tables.projections, self._tables.names)
+
+        self.append_now(effect=replace)
+        return tuple(found)
+
+    def require_rights(self, approval_id: str | None = None) -> None:
+        """Raise where a table gives a right that the events do not: at opening, of all.
+
+        Args:
+            approval_id: Only this approval and those of its run.
+
+        Raises:
+            StorageError: `forged_rights`; or the log cannot be read.
+        """
+        from clawhive_core.storage.sqlite.founded import require_founded
+
+        with self._apart() as connection:
+            if approval_id is not None:
+                self._tables.foundings["approvals"](connection, (approval_id,))
+            else:
+                require_founded(connection, *self._tables.standing)
+
+    @contextmanager
+    def _apart(self) -> Generator[sqlite3.Connection]:
+        """Give a connection of its own with one snapshot, for what reads long or much."""
+        with closing(open_database(self._path, read_only=True)) as connection:
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            except sqlite3.Error as error:
+                raise storage_error(error, self._path) from error
+
+    async def follow(
+        self,
+        since: int = 0,
+        *,
+        run_id: str | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[StoredEvent]:
+        """Yield the events after a number, then those to come, by any process, until cancelled.
+
+        Those of other processes come within half a second, since nobody tells of them.
+
+        Args:
+            since: The number.
+            run_id: Only events of this run.
+            is_over: Whether none is to come, because the log is being closed.
+
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        async with self.heard() as wait:
+            while True:
+                try:
+                    for found in self.events(run_id=run_id, since=since):
+                        since = found.seq
+                        yield found
+                except StorageError:
+                    if not is_over():
+                        raise
+                if is_over():
+                    return
+                await wait()
+
+    @asynccontextmanager
+    async def heard(self) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+        """Give what waits for events: this process's at once, those of others after a moment."""
+        from asyncio import get_running_loop
+
+        import anyio
+
+        loop, ready = get_running_loop(), anyio.Event()
+
+        async def wait() -> None:
+            nonlocal ready
+            with anyio.move_on_after(FOLLOW_SECONDS):
+                await ready.wait()
+            ready = anyio.Event()
+
+        def wake() -> None:
+            ready.set()
+
+        def tell(_: list[StoredEvent]) -> None:
+            with suppress(RuntimeError):  # the loop is closing: nobody listens any more
+                loop.call_soon_threadsafe(wake)
+
+        stop = self.listen(tell)
+        try:
+            yield wait
+        finally:
+            stop()
+
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` with each batch after its commit, from the writer thread.
 
@@ -434,20 +651,19 @@ class EventLog:
         return [encode(event, ts, redactor) for event in events]
 
     def _load_blob(self, sha256: str, kind: str) -> Any:
-        rows = self.read("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
-        if not rows:
+        found = self.blob(sha256)
+        if found is None:
             raise ClawHiveError(
                 f"The stored body {sha256[:12]} is missing.",
                 place=str(self._path),
                 fix="Run `clawhive audit verify`: the database may have been changed.",
                 code="damaged_body",
             )
-        data = rows[0]["data"]
-        if data is None:
+        if found.data is None:
             raise ClawHiveError(
                 f"The stored body {sha256[:12]} was pruned; only its digest is left.",
                 place=str(self._path),
                 fix="`clawhive audit prune` removed it; keep bodies longer where they are needed.",
                 code="pruned",
             )
-        return decode(bytes(data), kind)
+        return decode(bytes(found.data), kind)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from clawhive_core.events.kinds import BODIES_PRUNED
+from clawhive_core.events.rows import references
 from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.principal import LOCAL_USER
+from clawhive_core.model.records import Pruned
 from clawhive_core.storage.sqlite.append import Effect
 from clawhive_core.storage.sqlite.database import open_database
 from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.references import references
+from clawhive_core.storage.sqlite.reader import Readers
 
+Remove = Callable[[Event, Effect], None]
+"""Appends an event together with a part of the transaction."""
+BATCH = 500
+"""Bodies a transaction: others wait no longer than that takes."""
 _WITH_BODIES = "SELECT seq, ts, run_id, body FROM events WHERE instr(body, '\"$blob\"')"
 # What rights were given is told as long as the log.
 _RIGHTS = "SELECT body FROM events WHERE kind IN ('grant.issued', 'grant.revoked')"
@@ -45,16 +52,6 @@ class _StillNeeded(Exception):
     """An event that was written meanwhile refers to one of the bodies."""
 
 
-def free_bytes(log: EventLog) -> int:
-    """Return how much of the file is free for what will be written.
-
-    Raises:
-        StorageError: The log cannot be read.
-    """
-    pages, size = (log.read(f"PRAGMA {name}")[0][0] for name in ("freelist_count", "page_size"))
-    return int(pages) * int(size)
-
-
 def vacuum(path: Path) -> None:
     """Write the database anew without free space, so that the disk gets it back.
 
@@ -72,15 +69,15 @@ def vacuum(path: Path) -> None:
             raise storage_error(error, path) from error
 
 
-def unused_bodies(log: EventLog, before: str) -> Unused:
-    """Return the bodies that only events before a moment refer to; see `audit.prune.prune`.
+def _unused_bodies(path: Path, before: str) -> Unused:
+    """Return the bodies that only events before a moment refer to; see `Ledger.prune`.
 
     Raises:
         StorageError: The log cannot be read.
     """
     old: dict[str, None] = {}
     waiting: set[str] = set()
-    with closing(open_database(log.path, read_only=True)) as connection:
+    with closing(open_database(path, read_only=True)) as connection:
         try:
             connection.execute("BEGIN")
             last_seq = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
@@ -95,7 +92,7 @@ def unused_bodies(log: EventLog, before: str) -> Unused:
                 kept.update(references(body))
                 waiting.update([run_id] if ts < before else [])
         except sqlite3.Error as error:
-            raise storage_error(error, log.path) from error
+            raise storage_error(error, path) from error
     return Unused(tuple(sha for sha in old if sha not in kept), last_seq, len(waiting))
 
 
@@ -142,35 +139,67 @@ def _said_in(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, s
     return None if is_whole else continues, found
 
 
-def present_bodies(log: EventLog, bodies: Sequence[str]) -> dict[str, int]:
+def _present_bodies(readers: Readers, bodies: Sequence[str]) -> dict[str, int]:
     """Return the bodies that are still there, with their sizes in bytes."""
     places = ", ".join("?" * len(bodies))
     sql = "SELECT sha256, length(data) FROM blobs WHERE data IS NOT NULL AND sha256 IN"
-    return {str(row[0]): int(row[1]) for row in log.read(f"{sql} ({places})", bodies)}
+    return {str(row[0]): int(row[1]) for row in readers.read(f"{sql} ({places})", bodies)}
 
 
-def remove_bodies(
-    log: EventLog, bodies: Sequence[str], since: int, record: Event
-) -> frozenset[str]:
-    """Make tombstones of bodies and record it; return those that an event refers to since.
+def prune(readers: Readers, remove: Remove, before: str, *, dry_run: bool) -> Pruned:
+    """Turn the bodies to which only events before a moment refer into tombstones.
 
-    Where there are any, nothing was removed.
-
-    Args:
-        log: The log.
-        bodies: Their digests.
-        since: The number of the last event that was looked at.
-        record: The event that tells of it.
+    A run counts as a whole, from when it ended; one that has not ended keeps all of its bodies. So
+    does a value that a tool keeps.
+    Bodies go in batches, each in one transaction with the event `bodies.pruned` that tells of it:
+    whoever ends the process leaves every body whole or gone, and what is gone recorded.
 
     Raises:
-        LogWriteFailed: Nothing was removed.
+        StorageError: The log cannot be read or written; what was recorded until then is gone.
     """
-    needed = set[str]()
-    try:
-        log.append_now(record, sync=True, effect=_tombstones(bodies, since, needed))
-    except _StillNeeded:
-        return frozenset(needed)
-    return frozenset()
+    plan = _unused_bodies(readers.path, before)
+    bodies = size = 0
+    for start in range(0, len(plan.bodies), BATCH):
+        batch = _present_bodies(readers, plan.bodies[start : start + BATCH])
+        if not dry_run:
+            batch = _remove(remove, batch, before, plan.last_seq)
+        bodies, size = bodies + len(batch), size + sum(batch.values())
+    return Pruned(before, bodies, size, plan.waiting_runs, dry_run)
+
+
+def _remove(remove: Remove, batch: dict[str, int], before: str, since: int) -> dict[str, int]:
+    """Remove a batch and record it; return what was removed.
+
+    Where an event that was written since refers to some of it, those stay.
+    """
+    while batch:
+        body = {"before": before, "bodies": len(batch), "bytes": sum(batch.values())}
+        record = Event(BODIES_PRUNED, body, principal=str(LOCAL_USER))
+        needed = set[str]()
+        try:
+            remove(record, _tombstones(tuple(batch), since, needed))
+        except _StillNeeded:
+            batch = {sha: size for sha, size in batch.items() if sha not in needed}
+        else:
+            break
+    return batch
+
+
+def pruned_bodies(readers: Readers, run_id: str) -> int:
+    """Return how many of the bodies that a run's events refer to were pruned.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    sql = "SELECT body FROM events WHERE run_id = ? AND instr(body, '\"$blob\"')"
+    bodies = list({sha for row in readers.read(sql, (run_id,)) for sha in references(row[0])})
+    pruned = 0
+    for start in range(0, len(bodies), BATCH):
+        chunk = bodies[start : start + BATCH]
+        places = ", ".join("?" * len(chunk))
+        sql = f"SELECT count(*) FROM blobs WHERE data IS NULL AND sha256 IN ({places})"  # noqa: S608 - question marks
+        pruned += readers.read(sql, chunk)[0][0]
+    return pruned
 
 
 def _tombstones(bodies: Sequence[str], since: int, needed: set[str]) -> Effect:

@@ -16,21 +16,32 @@ from clawhive_core.model.records import (
     GrantRecord,
     InvocationRecord,
     Page,
+    QuotaRecord,
+    RevocationRecord,
     RunRecord,
     StepRecord,
+    ValueRecord,
 )
 from clawhive_core.protocols.ledger import (
     ApprovalsWhere,
+    DescentOf,
     EventsWhere,
     GrantsWhere,
+    IdsWhere,
     InvocationsWhere,
+    QuotasWhere,
+    RevocationsWhere,
+    RightsWhere,
     RunsWhere,
+    StandingAmong,
     StepsWhere,
+    SubscriptionsWhere,
+    ValuesWhere,
     Window,
 )
-
-Read = Callable[[str, Mapping[str, Any]], Sequence[sqlite3.Row]]
-"""Runs a query and returns its rows."""
+from clawhive_core.protocols.stores import Subscription
+from clawhive_core.storage.sqlite.grants import descent_of, rights, standing_of
+from clawhive_core.storage.sqlite.reader import Readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +56,34 @@ class _Answer:
     """By field of the query, the condition where it is given."""
     record: Callable[[sqlite3.Row], Any]
     newest_first: bool = False
+    always: str = ""
+    """A condition of every answer."""
 
 
 def _equal(*names: str) -> dict[str, str]:
     return {name: f"{name} = :{name}" for name in names}
+
+
+def _begins(column: str, name: str) -> str:
+    return f"substr({column}, 1, length(:{name})) = :{name}"
+
+
+_ABOVE = """run_id IN (
+    WITH RECURSIVE line(id, parent) AS (
+      SELECT run_id, parent_run_id FROM runs WHERE run_id = :above
+      UNION ALL
+      SELECT r.run_id, r.parent_run_id FROM runs AS r JOIN line ON r.run_id = line.parent
+    )
+    SELECT id FROM line
+)"""
+_BELOW = """run_id IN (
+    WITH RECURSIVE line(id) AS (
+      SELECT run_id FROM runs WHERE parent_run_id = :below
+      UNION ALL
+      SELECT r.run_id FROM runs AS r JOIN line ON r.parent_run_id = line.id
+    )
+    SELECT id FROM line
+)"""
 
 
 def _loaded(row: sqlite3.Row, *names: str) -> dict[str, Any]:
@@ -96,6 +131,11 @@ _ANSWERS: Mapping[type, _Answer] = {
             **_equal("principal", "task_type"),
             "since": "started_at >= :since",
             "until": "started_at < :until",
+            "prefix": _begins("run_id", "prefix"),
+            "top_level": "(parent_run_id IS NULL) = :top_level",
+            "above": _ABOVE,
+            "below": _BELOW,
+            "turns": "status = 'succeeded' AND task_type IS NULL AND parent_run_id IS NULL",
         },
         _run,
         newest_first=True,
@@ -122,7 +162,16 @@ _ANSWERS: Mapping[type, _Answer] = {
         newest_first=True,
     ),
     ApprovalsWhere: _Answer(
-        "*", "approvals", ("seq",), _equal("state", "run_id", "tool"), approval
+        "*",
+        "approvals",
+        ("seq",),
+        {
+            **_equal("state", "run_id", "tool", "approval_id", "step_id", "digest", "principal"),
+            "prefix": _begins("approval_id", "prefix"),
+            "step_prefix": _begins("step_id", "step_prefix"),
+            "expires_before": "expires_at < :expires_before",
+        },
+        approval,
     ),
     GrantsWhere: _Answer(
         "grant_id, capability, subject, scope, scope_id, issuer, mode, expires_at, parent_grant,"
@@ -149,26 +198,69 @@ _ANSWERS: Mapping[type, _Answer] = {
             "decision": "json_extract(body, '$.decision') = :decision",
             "since": "ts >= :since",
             "until": "ts < :until",
+            "invocation_id": "invocation_id = :invocation_id",
+            "steps_from": "step_id > :steps_from",
+            "steps_before": "step_id < :steps_before",
         },
         stored,
         newest_first=True,
     ),
+    RevocationsWhere: _Answer(
+        "json_extract(body, '$.grant_id') AS grant_id, seq",
+        "events",
+        ("seq",),
+        {
+            "grant_ids": "json_extract(body, '$.grant_id') IN"
+            " (SELECT value FROM json_each(:grant_ids))"
+        },
+        lambda row: RevocationRecord(*row),
+        newest_first=True,
+        always="kind = 'grant.revoked'",
+    ),
+    QuotasWhere: _Answer(
+        "user_id, tool, seconds, since, used",
+        "quotas",
+        ("user_id", "tool", "seconds"),
+        _equal("user_id", "tool", "seconds"),
+        lambda row: QuotaRecord(*row),
+    ),
+    SubscriptionsWhere: _Answer(
+        "user_id, skill_id, since",
+        "subscriptions",
+        ("skill_id", "user_id"),
+        _equal("user_id", "skill_id"),
+        lambda row: Subscription(*row),
+    ),
+    ValuesWhere: _Answer(
+        "key, value, stored_at",
+        "stored_values",
+        ("key",),
+        {**_equal("user_id", "namespace", "key"), "prefix": _begins("key", "prefix")},
+        lambda row: ValueRecord(row[0], json.loads(row[1]), row[2]),
+    ),
 }
 
 
-def find(read: Read, query: Any, window: Window) -> Page[Any]:
+def find(readers: Readers, query: Any, window: Window) -> Page[Any]:
     """Return a page of what a query asks for.
 
     Raises:
         StorageError: It cannot be read.
         UsageError: `after` is no page's `next`.
     """
-    answer = _ANSWERS[type(query)]
+    kind: type[Any] = query.__class__
+    if (whole := _WHOLE.get(kind)) is not None:
+        return Page(whole(readers, query), None, None)
+    answer = _ANSWERS[kind]
     given = {name: getattr(query, name) for name in answer.where}
     chosen = [answer.where[name] for name, value in given.items() if value is not None]
+    given = {name: _bound(value) for name, value in given.items()}
+    if answer.always:
+        chosen.append(answer.always)
     total = None
     if window.counted:
-        total = int(read(f"SELECT count(*) FROM {answer.source}{_where(chosen)}", given)[0][0])  # noqa: S608 - our own table
+        count = f"SELECT count(*) FROM {answer.source}{_where(chosen)}"  # noqa: S608 - our own table
+        total = int(readers.read(count, given)[0][0])
     order = "DESC" if answer.newest_first != window.reverse else "ASC"
     if window.after is not None:
         given |= _cursor(window.after, answer.key)
@@ -178,12 +270,44 @@ def find(read: Read, query: Any, window: Window) -> Page[Any]:
     sql = f"SELECT {answer.columns} FROM {answer.source}{_where(chosen)} ORDER BY {by}"  # noqa: S608 - our own tables
     if window.limit is not None:
         sql += f" LIMIT {window.limit + 1}"  # one more tells whether there are more
-    rows = read(sql, given)
+    rows = readers.read(sql, given)
     more = window.limit is not None and len(rows) > window.limit
     rows = rows[: window.limit]
     names = [{"started_seq": "seq"}.get(key, key) for key in answer.key]
     after = json.dumps([rows[-1][name] for name in names]) if more and rows else None
     return Page([answer.record(row) for row in rows], after, total)
+
+
+def _bound(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, tuple) else value
+
+
+def _ids(readers: Readers, query: IdsWhere) -> list[str]:
+    """Return the newest id of a column, or the first two that begin so, the equal one alone."""
+    column = query.column
+    of_run = " AND run_id = :run" if query.run_id is not None else ""
+    given = {"text": query.prefix, "run": query.run_id}
+    if query.prefix is None:
+        newest = f"SELECT {column} FROM events WHERE {column} IS NOT NULL{of_run}"  # noqa: S608 - our own column names
+        return [str(row[0]) for row in readers.read(f"{newest} ORDER BY seq DESC LIMIT 1", given)]
+    # In order the exact id comes first: it may be the beginning of others.
+    rows = readers.read(
+        f"SELECT DISTINCT {column} FROM events WHERE {column} >= :text"  # noqa: S608 - our own column names
+        f" AND {column} < :text || '{_LAST}'{of_run} ORDER BY {column} LIMIT 2",
+        given,
+    )
+    found = [str(row[0]) for row in rows]
+    return found[:1] if found[:1] == [query.prefix] else found
+
+
+_LAST = "\U0010ffff"
+_WHOLE: Mapping[type, Callable[[Readers, Any], Sequence[Any]]] = {
+    RightsWhere: rights,
+    StandingAmong: lambda readers, query: sorted(standing_of(readers, query.grant_ids)),
+    DescentOf: lambda readers, query: descent_of(readers, query.grant_ids),
+    IdsWhere: _ids,
+}
+"""What is answered at once, without pages."""
 
 
 def _where(conditions: Sequence[str]) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from clawhive_core.errors import StorageError
+from clawhive_core.storage.sqlite.database import undo
+from clawhive_core.storage.sqlite.faults import storage_error
 
 
 class _Held:
@@ -25,7 +30,8 @@ class _Held:
 class Readers:
     """Gives each thread its own read-only connection, so that readers never wait for each other."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        self.path = path
         self._connect = connect
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -48,6 +54,35 @@ class Readers:
             with self._lock:
                 self._held.add(held)
         return held.connection
+
+    def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
+        """Return the rows of a query.
+
+        Raises:
+            StorageError: The query failed.
+        """
+        connection = self.get()
+        try:
+            return connection.execute(sql, params).fetchall()
+        except sqlite3.Error as error:
+            raise storage_error(error, self.path) from error
+
+    @contextmanager
+    def snapshot(self) -> Generator[None]:
+        """Let all that this thread reads inside the block be of one moment; nothing may be awaited.
+
+        Raises:
+            StorageError: The log cannot be read.
+        """
+        connection = self.get()
+        if connection.in_transaction:
+            yield
+            return
+        connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            undo(connection)
 
     def close(self) -> None:
         """Close every thread's connection, for good."""

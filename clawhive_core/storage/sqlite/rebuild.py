@@ -9,53 +9,32 @@ from typing import Any
 
 from clawhive_core.errors import StorageError
 from clawhive_core.events.rows import stored
-from clawhive_core.model.late import dataclass
-from clawhive_core.storage.sqlite.database import open_database
-from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.model.records import Difference
 from clawhive_core.storage.sqlite.schema import SELECT
 from clawhive_core.storage.sqlite.writer import Projections
 
 _Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How a table differs from what the log says it should hold."""
-
-    table: str
-    missing: int
-    """Rows that the log gives and the table lacks."""
-    extra: int
-    """Rows of the table that the log does not give."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the difference as JSON."""
-        return {"table": self.table, "missing": self.missing, "extra": self.extra}
-
-
 def compare(
-    log: EventLog, projections: Projections, tables: Sequence[str]
+    connection: sqlite3.Connection, projections: Projections, tables: Sequence[str]
 ) -> tuple[Difference, ...]:
     """Return how the tables differ from a replay of the log; nothing is changed.
 
-    It reads one snapshot, and nobody waits for it.
-
     Raises:
-        StorageError: The database cannot be read, or a row of the log cannot be applied.
+        StorageError: A row of the log cannot be applied.
     """
-    with closing(open_database(log.path, read_only=True)) as connection:
-        connection.execute("BEGIN")
-        with closing(_replay(connection, projections, tables)) as fresh:
-            return tuple(_differences(connection, fresh, tables))
+    with closing(_replay(connection, projections, tables)) as fresh:
+        return tuple(_differences(connection, fresh, tables))
 
 
 def rebuild(
-    log: EventLog, projections: Projections, tables: Sequence[str]
+    connection: sqlite3.Connection, projections: Projections, tables: Sequence[str]
 ) -> tuple[Difference, ...]:
-    """Replace the tables' content by a replay of the log, in one transaction.
+    """Replace the tables' content by a replay of the log, in the caller's transaction.
 
     Args:
-        log: The log; other processes wait until the replay is done.
+        connection: The writing one; other processes wait until the replay is done.
         projections: The projections that write the tables. Only their kinds of events are read:
             a partial index `WHERE kind IN (...)`, kinds in alphabetical order, makes it fast.
         tables: Tables that these projections alone write; they read no others.
@@ -64,19 +43,13 @@ def rebuild(
         How the tables differed before, a table without a difference left out.
 
     Raises:
-        LogWriteFailed: The result could not be written; the tables are as they were.
-        StorageError: A row of the log cannot be applied; the tables are as they were.
+        StorageError: A row of the log cannot be applied.
     """
-    found: list[Difference] = []
-
-    def replace(connection: sqlite3.Connection) -> None:
-        with closing(_replay(connection, projections, tables)) as fresh:
-            found.extend(_differences(connection, fresh, tables))
-            for table in tables:
-                _copy(fresh, connection, table)
-
-    log.append_now(effect=replace)
-    return tuple(found)
+    with closing(_replay(connection, projections, tables)) as fresh:
+        found = tuple(_differences(connection, fresh, tables))
+        for table in tables:
+            _copy(fresh, connection, table)
+    return found
 
 
 def _replay(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.storage.sqlite.founded import Standing, require_unaltered
-from clawhive_core.storage.sqlite.log import Projections
 from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.writer import Projections
 
 SCHEMA = RoomSchema(
     "approvals",
@@ -146,12 +146,14 @@ _COLUMNS = (
     "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
     " capabilities, expires_at, step, scope, grants, edited_seq"
 )
-STANDING = Standing(
-    "approvals",
-    _COLUMNS,
-    _OPEN,
-    f"run_id IN (SELECT run_id FROM approvals WHERE {_OPEN}) AND kind IN ({_KINDS})",  # noqa: S608 - constants
-    PROJECTIONS,
+STANDING = (
+    Standing(
+        "approvals",
+        _COLUMNS,
+        _OPEN,
+        f"run_id IN (SELECT run_id FROM approvals WHERE {_OPEN}) AND kind IN ({_KINDS})",  # noqa: S608 - constants
+        PROJECTIONS,
+    ),
 )
 """The approvals that can still be answered or used, as they are compared at opening."""
 

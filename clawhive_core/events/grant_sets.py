@@ -6,18 +6,15 @@ they are for, and the folder that stands for `${run}` in them.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from clawhive_core.errors import ClawHiveError
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
-from clawhive_core.storage.sqlite.log import EventLog
 
 MOST = 256
 """The rights of a set; two hexadecimal digits of a member's id number it."""
@@ -110,29 +107,6 @@ def read(row: Mapping[str, Any], members: object) -> GrantSet:
     """Return the set in a row of `grant_sets`, from what its members' body holds."""
     rows = tuple([(each[0], each[1], each[2]) for each in cast("list[list[str]]", members)])
     return GrantSet(row["set_id"], row["subject"], row["task_id"], row["run"], rows)
-
-
-def members_of(log: EventLog, members: str) -> object:
-    """Return what a row of `grant_sets` says of its members: the rows themselves, or their digest.
-
-    Raises:
-        ClawHiveError: `damaged_body`: the body is gone, or not what its digest says.
-    """
-    from hashlib import sha256
-
-    if members.startswith("["):
-        return json.loads(members)
-    rows = log.read("SELECT data FROM blobs WHERE sha256 = ?", (members,))
-    data = rows[0]["data"] if rows else None
-    if not isinstance(data, bytes) or sha256(data).hexdigest() != members:
-        raise ClawHiveError(
-            f"The rights of a task, in the stored body {members[:12]}, are not as they were "
-            "written.",
-            place=str(log.path),
-            fix="Run `clawhive audit verify`: the database may have been changed.",
-            code="damaged_body",
-        )
-    return json.loads(data)
 
 
 @lru_cache(maxsize=64)

@@ -6,8 +6,8 @@ import sqlite3
 
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.sqlite.log import Projections
 from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.writer import Projections
 
 SCHEMA = RoomSchema(
     "runs",

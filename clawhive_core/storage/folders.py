@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clawhive_core.diagnostics.files import file_errors, shown_path
-from clawhive_core.errors import UsageError
+from clawhive_core.errors import StorageError, UsageError
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 
@@ -71,3 +71,31 @@ def _named(text: str, words: Mapping[str, str]) -> str:
     import re
 
     return re.sub(r"(?<=\w)__([a-z]+)__", lambda found: words.get(found[1], found[0]), text)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of ClawHive's own if missing: 0700, ignored by git.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _ignore_in_git(folder)
+    elif folder.name == ".clawhive":
+        _ignore_in_git(folder)
+
+
+def _ignore_in_git(folder: Path) -> None:
+    ignore = folder / ".gitignore"
+    if not ignore.exists() and os.access(folder, os.W_OK):
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def file_error(error: OSError, path: Path | str) -> StorageError:
+    """Return the error of a file of ClawHive's own that cannot be read or written."""
+    return StorageError(
+        f"The file cannot be used: {error.strerror or error}.",
+        place=str(path),
+        fix="Make the file and its folder readable and writable for this user.",
+    )
