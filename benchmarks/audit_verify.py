@@ -17,7 +17,8 @@ from pathlib import Path
 import measure
 from log_append import event
 
-from clawhive_core.hive.project_log import verify_database as verify
+from clawhive_core.audit.verify import verify
+from clawhive_core.storage.sqlite.inspection import inspect
 from clawhive_core.storage.sqlite.log import EventLog
 
 _BATCH = 500
@@ -32,7 +33,8 @@ def written(path: Path, rows: int) -> None:
 
 def ours(path: Path, rows: int) -> measure.Sample:
     def work() -> None:
-        report = verify(path, path.parent / "user")
+        with inspect(path) as log:
+            report = verify(log, path.parent / "user")
         assert report.ok
         assert report.rows == rows
 

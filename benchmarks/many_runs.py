@@ -147,8 +147,9 @@ def processes(runs: int) -> dict[str, Any]:
     Raises:
         CannotRun: Something is lost, doubled, or not as it was written.
     """
-    from clawhive_core.hive.project_log import verify_database as verify
+    from clawhive_core.audit.verify import verify
     from clawhive_core.storage.sqlite.database import open_database
+    from clawhive_core.storage.sqlite.inspection import inspect
 
     ours = next(peer for peer in PEERS if peer.name == OURS)
     with folders() as (root, home):
@@ -158,7 +159,8 @@ def processes(runs: int) -> dict[str, Any]:
         found = [ended(each, OURS) for each in started]
         wall = time.perf_counter() - before
         path = root / ".clawhive" / "hive.db"
-        report = verify(path, Path(home) / ".config" / "clawhive")
+        with inspect(path) as log:
+            report = verify(log, Path(home) / ".config" / "clawhive")
         with closing(open_database(path, read_only=True)) as connection:
             facts = dict(connection.execute("SELECT kind, count(*) FROM events GROUP BY kind"))
             (distinct,) = connection.execute(

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.http import HttpLimits as HttpLimits
     from clawhive_core.protocols.http import HttpResponse as HttpResponse
     from clawhive_core.protocols.http import HttpStream as HttpStream
+    from clawhive_core.protocols.ledger import Ledger as Ledger
+    from clawhive_core.protocols.ledger import LedgerOpener as LedgerOpener
     from clawhive_core.protocols.planner import PlanContext as PlanContext
     from clawhive_core.protocols.planner import Planner as Planner
     from clawhive_core.protocols.provider import ChangingProvider as ChangingProvider

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from clawhive_core.audit import verify as audit
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.execution.executor import Executor
@@ -17,6 +18,7 @@ from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
+from clawhive_core.storage.sqlite.inspection import inspect
 from clawhive_core.storage.sqlite.log import EventLog
 
 
@@ -171,3 +173,9 @@ def text(output="done", **fields):
 
 async def echo(input, ctx):
     return ToolResult(ctx.tool_call_id, "done", structured=dict(input))
+
+
+def verify(path, checkpoints):
+    """Check a database file as `clawhive audit verify` checks a project's."""
+    with inspect(path) as found:
+        return audit.verify(found, checkpoints)

@@ -169,7 +169,7 @@ async def test_events_are_heard_as_they_are_committed():
 
 @pytest.mark.promise("P-268")
 async def test_whoever_follows_a_hive_hears_other_processes_and_its_end(monkeypatch):
-    monkeypatch.setattr("clawhive_core.storage.sqlite.log.FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr("clawhive_core.events.following.FOLLOW_SECONDS", 0.01)
     heard = set()
     async with memory_hive(providers=[One()]) as hive:
 
@@ -263,7 +263,7 @@ async def test_a_policy_check_whose_plugin_failed_stops_every_effect(tmp_path, e
 
 async def test_a_log_is_signed_early_as_it_grows_and_at_its_end(monkeypatch):
     from clawhive_core.audit import checkpoints
-    from clawhive_core.hive.project_log import verify_database as verify
+    from tests.harness import verify
 
     async with memory_hive(providers=[One()]) as hive:
         path, user_dir = hive.log.path, hive.config.user_dir

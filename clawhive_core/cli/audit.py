@@ -127,10 +127,10 @@ def query(
 @click.pass_obj
 def verify(settings: Settings, *, as_json: bool) -> int:
     """Check every row, blob and checkpoint; exit 1 at any mismatch."""
-    from clawhive_core.hive.project_log import verify_database as check
+    from clawhive_core.hive.project_log import verify_log
 
     config = settings.config()
-    report = check(config.root / ".clawhive" / "hive.db", config.user_dir)
+    report = verify_log(config, plugins=settings.plugins)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -93,7 +93,7 @@ def _storage(settings: Settings, config: Config) -> Check:
         fix = "make the folder writable, or name another project: clawhive --root DIR ..."
         return Check("storage", "problem", f"{config.root} is not writable", fix)
     try:
-        log = open_log(config)
+        log = open_log(config, settings.plugins)
     except ClawHiveError as error:
         return Check("storage", "problem", error.message, error.fix)
     log.close()

@@ -249,7 +249,7 @@ def _book(
     from clawhive_core.policy.grants import GrantBook
 
     config = settings.config()
-    log = open_log(config) if make or settings.has_log() else None
+    log = open_log(config, settings.plugins) if make or settings.has_log() else None
     try:
         yield GrantBook(config.user_dir, log), config, log
     finally:

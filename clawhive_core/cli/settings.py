@@ -77,7 +77,12 @@ class Settings:
 
     def has_log(self) -> bool:
         """Whether anything was ever recorded in this project; looking makes no log."""
-        return not _is_missing(f"{self.config().root}/.clawhive/hive.db")
+        config = self.config()
+        if config.get("storage.url") == "sqlite:":  # asked by nearly every command
+            return not _is_missing(f"{config.root}/.clawhive/hive.db")
+        from clawhive_core.hive.project_log import has_log
+
+        return has_log(config, self.plugins)
 
     def log(self) -> Ledger:
         """Open the project's log, without plugins or tools.
@@ -88,13 +93,13 @@ class Settings:
         from clawhive_core.hive.project_log import open_log
 
         config = self.config()
-        if _is_missing(f"{config.root}/.clawhive/hive.db"):
+        if not self.has_log():
             raise UnknownId(
                 "no run is recorded here",
                 place=str(config.root),
                 fix="go to the project's folder, or name it: clawhive --root DIR ...",
             )
-        return open_log(config)
+        return open_log(config, self.plugins)
 
     def hive(self) -> AbstractAsyncContextManager[Hive]:
         """Open the project."""

@@ -142,7 +142,7 @@ def _store(settings: Settings, *, make: bool = False) -> Generator[SubscriptionS
     from clawhive_core.hive.contributed import Contributed
     from clawhive_core.hive.project_log import open_log
 
-    log = open_log(settings.config()) if make or settings.has_log() else None
+    log = open_log(settings.config(), settings.plugins) if make or settings.has_log() else None
     try:
         yield Contributed(settings.plugins()).subscriptions(log)
     finally:

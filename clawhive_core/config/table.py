@@ -520,6 +520,23 @@ _AGENTS = (
     Setting("agents.NAME.when", "texts", (), "Task types or words that start it as a sub-agent."),
 )
 
+_STORAGE = (
+    Setting(
+        "storage.url",
+        "text",
+        "sqlite:",
+        "Where the event log is kept: `sqlite:` in the project's `.clawhive`, `sqlite:PATH`, or an "
+        "address that a plugin opens.",
+    ),
+    Setting(
+        "storage.lease_seconds",
+        "number",
+        15.0,
+        "How long a process that says nothing keeps its runs, before others may take them up.",
+        bounds=(0.1, 3600.0),
+    ),
+)
+
 _HTTP = (
     Setting(
         "http.proxy",
@@ -615,6 +632,7 @@ TABLE = (
     *_SANDBOX,
     *_MODELS,
     *_AGENTS,
+    *_STORAGE,
     *_HTTP,
     *_MCP,
 )

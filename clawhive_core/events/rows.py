@@ -140,6 +140,9 @@ def _encode(event: Event, ts: str, redactor: Redactor) -> Row:
     except UnicodeEncodeError:
         columns = tuple(map(_storable, columns))
         inner = middle(columns)
+    if b"\\u0000" in inner and any(isinstance(each, str) and "\0" in each for each in columns):
+        columns = tuple(map(_storable, columns))
+        inner = middle(columns)
     size = len(inner)
     for blob in blobs:
         size += len(blob.data)
@@ -205,9 +208,13 @@ def _walked(body: Mapping[Any, Any], redactor: Redactor) -> tuple[str, list[Body
 
 
 def _storable(column: Any) -> Any:
+    """Return a column without what no store's text can hold: lone surrogates and U+0000.
+
+    A body is JSON, where both are escaped, and stays as it is.
+    """
     if not isinstance(column, str):
         return column
-    return column.encode("utf-8", "replace").decode("utf-8")
+    return column.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 class _Walk:

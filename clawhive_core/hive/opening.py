@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 from clawhive_core.config.config import Config
 from clawhive_core.config.load import open_config
-from clawhive_core.hive.project_log import open_founded
+from clawhive_core.events.redaction import Redactor
+from clawhive_core.hive.project_log import open_verified
 from clawhive_core.hive.watchdog import Watched, watched
 from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager
@@ -47,13 +48,9 @@ async def opened(
     """
     config = open_config(path, flags, env)
     config.require_kept()
-    log = open_founded(config)
-    try:
-        lent = PluginEnvironment(env, log.redactor.add)
-        manager = plugins(config, lent)
-    except BaseException:
-        log.close()
-        raise
+    redactor = Redactor(by_form=True)
+    manager = plugins(config, PluginEnvironment(env, redactor.add))
+    log = open_verified(config, lambda: manager, redactor)
     with watched(Watched(log, config.get("limits.blocked_sec"), manager.packages)):
         try:
             hive = kind(config, log, manager, env)

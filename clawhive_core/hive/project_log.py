@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core.config.config import Config
-from clawhive_core.errors import ClawHiveError
+from clawhive_core.errors import ClawHiveError, StorageError
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.approvals import Approval
@@ -15,11 +17,11 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.model.records import Difference
+from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.approvals import ApprovalBook
-from clawhive_core.protocols.ledger import Ledger
+from clawhive_core.protocols.ledger import Ledger, LedgerOpener
 from clawhive_core.storage.sqlite.database import LOADS_EXTENSIONS, SOFTWARE
-from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.tables import PROJECT
+from clawhive_core.storage.sqlite.tables import SqliteLedgers
 
 if TYPE_CHECKING:
     from clawhive_core.audit.checkpoints import Checkpoints, Signer
@@ -28,20 +30,129 @@ if TYPE_CHECKING:
 __all__ = ["LOADS_EXTENSIONS", "SOFTWARE"]
 
 
-def open_log(config: Config) -> Ledger:
-    """Open a project's log with the tables of every room, to look at it."""
-    path = config.root / ".clawhive" / "hive.db"
-    redactor = Redactor(by_form=True)
-    return EventLog.open(path, PROJECT, redactor=redactor)
+OPEN_SECONDS = 30.0
+"""How long a plugin may take to open the log."""
+_EVERY = tuple(name for name in dir(Ledger) if not name.startswith("_"))
+
+LoadPlugins = Callable[[], PluginManager]
 
 
-def open_founded(config: Config) -> Ledger:
+def open_log(
+    config: Config, plugins: LoadPlugins | None = None, redactor: Redactor | None = None
+) -> Ledger:
+    """Open a project's log with the tables of every room, to look at it.
+
+    Args:
+        config: Says by `storage.url` which ledger it is.
+        plugins: Gives the plugins, asked where it is none of ClawHive's own; unset: the installed.
+        redactor: Where secrets are registered that must not be written.
+
+    Raises:
+        StorageError: It cannot be opened; `unknown_ledger`: nothing here opens such addresses;
+            `ledger_failed`: the plugin that does raises, hangs, or lacks what a ledger has.
+    """
+    opener, url = _opener(config, plugins)
+    redactor = redactor or Redactor(by_form=True)
+    seconds, root = config.get("storage.lease_seconds"), str(config.root)
+
+    def open_it() -> Ledger:
+        return opener.open(url, root=root, redactor=redactor, lease_seconds=seconds)
+
+    return open_it() if isinstance(opener, SqliteLedgers) else _opened(url, open_it)
+
+
+def has_log(config: Config, plugins: LoadPlugins | None = None) -> bool:
+    """Return whether anything was ever recorded in a project; looking makes no log.
+
+    Raises:
+        StorageError: As `open_log`.
+    """
+    opener, url = _opener(config, plugins)
+    return opener.is_made(url, root=str(config.root))
+
+
+def verify_log(
+    config: Config, checkpoints: Checkpoints | None = None, plugins: LoadPlugins | None = None
+) -> VerifyReport:
+    """Check a project's log as `audit.verify.verify` does, without opening it to work with.
+
+    Raises:
+        StorageError: The log or the checkpoints cannot be read.
+    """
+    from clawhive_core.audit.verify import verify
+
+    opener, url = _opener(config, plugins)
+    with opener.inspect(url, root=str(config.root)) as found:
+        return verify(found, checkpoints or config.user_dir)
+
+
+def _opener(config: Config, plugins: LoadPlugins | None) -> tuple[LedgerOpener, str]:
+    url = str(config.get("storage.url"))
+    scheme = url.partition(":")[0]
+    if scheme == SqliteLedgers.scheme:
+        return SqliteLedgers(), url
+    manager = (plugins or partial(open_plugins, config, dict(os.environ)))()
+    for each in manager.contributions("clawhive_ledgers"):
+        if each.value.scheme == scheme:
+            return each.value, url
+    for failed in manager.failed_hooks("clawhive_ledgers"):
+        raise StorageError(
+            f"No log is opened at `{scheme}:...`, and the plugin `{failed.id}`, which opens logs, "
+            f"has failed: {failed.error}",
+            place="storage.url",
+            fix=f"clawhive plugins check {failed.id}",
+            code="ledger_failed",
+        )
+    raise StorageError(
+        f"Nothing here opens a log at `{scheme}:...`.",
+        place="storage.url",
+        fix='Install the plugin that does, or write `url = "sqlite:"` under [storage].',
+        code="unknown_ledger",
+    )
+
+
+def _opened(url: str, open_it: Callable[[], Ledger]) -> Ledger:
+    """Return what a plugin opens, in its time and complete."""
+    from threading import Thread
+
+    found: list[Any] = []
+
+    def work() -> None:
+        try:
+            found.append(open_it())
+        except BaseException as error:  # noqa: BLE001 - what the plugin raises is told below
+            found.append(error)
+
+    thread = Thread(target=work, name="clawhive-open-ledger", daemon=True)
+    thread.start()
+    thread.join(OPEN_SECONDS)
+    given: Any = found[0] if found else TimeoutError(f"no answer within {OPEN_SECONDS:g} s")
+    if isinstance(given, ClawHiveError):
+        raise given
+    if isinstance(given, BaseException):
+        what = f"cannot be opened: {type(given).__name__}: {given}"
+    elif lacks := [name for name in _EVERY if not hasattr(given, name)]:
+        what = f"is opened by a plugin whose ledger lacks {', '.join(lacks)}"
+    else:
+        return given
+    raise StorageError(
+        f"The log {what}.",
+        place=url.partition("@")[2] or url,
+        fix="Report it to the plugin's author, or look at the store; "
+        "`clawhive_core.testing.check_ledger` tells what a ledger must do.",
+        code="ledger_failed",
+    )
+
+
+def open_verified(
+    config: Config, plugins: LoadPlugins | None = None, redactor: Redactor | None = None
+) -> Ledger:
     """Open a project's log to work with it.
 
     Raises:
-        StorageError: `forged_rights`: a table gives a right that the log does not.
+        StorageError: As `open_log`; `forged_rights`: a table gives a right that the log does not.
     """
-    log = open_log(config)
+    log = open_log(config, plugins, redactor)
     try:
         log.require_rights()
     except BaseException:
@@ -129,16 +240,3 @@ def checkpoint(log: Ledger, checkpoints: Checkpoints, run_id: str) -> str | None
 def unsigned(error: ClawHiveError) -> str:
     """Return the note of a log that could not be signed."""
     return f"no checkpoint was written: {error.message}"
-
-
-def verify_database(path: Path | str, checkpoints: Path | str | Checkpoints) -> VerifyReport:
-    """Check a database file as `audit.verify.verify` does, without opening it to work with.
-
-    Raises:
-        StorageError: The database or the checkpoints cannot be read.
-    """
-    from clawhive_core.audit.verify import verify
-    from clawhive_core.storage.sqlite.inspection import inspect
-
-    with inspect(path) as found:
-        return verify(found, checkpoints)

@@ -17,6 +17,7 @@ from clawhive_core.plugins.hook_context import HookContext, hookimpl, hookspec
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.embedder import Embedder
+from clawhive_core.protocols.ledger import LedgerOpener
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine
@@ -241,6 +242,38 @@ def clawhive_embedders(ctx: HookContext) -> list[Embedder]:
 
 
 @hookspec
+def clawhive_ledgers(ctx: HookContext) -> list[LedgerOpener]:
+    """Return what opens logs of another kind of store, by the scheme of `[storage] url`.
+
+    For plugins that keep the event log elsewhere than in a file: in a database server, for many
+    machines. `clawhive_core.testing.check_ledger` holds a ledger to all that it must do.
+
+    Example:
+        from clawhive_core import hookimpl
+        from clawhive_core.testing import MemoryLedger, MemoryStore
+
+        class Forgetful:
+            scheme = "memory"
+
+            def __init__(self):
+                self.store = MemoryStore()
+
+            def open(self, url, *, root, redactor, lease_seconds):
+                return MemoryLedger(self.store, redactor, lease_seconds)
+
+            def inspect(self, url, *, root):
+                return MemoryLedger(self.store).inspect()
+
+            def is_made(self, url, *, root):
+                return bool(self.store.rows)
+
+        @hookimpl
+        def clawhive_ledgers(ctx):
+            return [Forgetful()]
+    """
+
+
+@hookspec
 def clawhive_skill_sources(ctx: HookContext) -> list[SkillSource]:
     """Return further places of skills: absolute paths of folders that hold them.
 
@@ -333,6 +366,7 @@ PROTOCOLS: dict[str, type | None] = {
     "clawhive_planners": Planner,
     "clawhive_sandboxes": SandboxEngine,
     "clawhive_embedders": Embedder,
+    "clawhive_ledgers": LedgerOpener,
     "clawhive_skill_sources": SkillSource,
     "clawhive_subscription_stores": SubscriptionStore,
     "clawhive_commands": None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol, overload
 
 from clawhive_core.errors import RunError
@@ -757,4 +757,40 @@ class Ledger(Leases, Protocol):
         Raises:
             LogWriteFailed: Posted events were lost.
         """
+        ...
+
+
+class LedgerOpener(Protocol):
+    """Opens the logs of one kind of store, by the scheme of their address."""
+
+    @property
+    def scheme(self) -> str:
+        """The part of `[storage] url` before its colon, such as `sqlite`."""
+        ...
+
+    def open(self, url: str, *, root: str, redactor: Any, lease_seconds: float) -> Ledger:
+        """Open a log, making or migrating it where needed.
+
+        Args:
+            url: The whole address.
+            root: The absolute path of the project.
+            redactor: A `Redaction`, to be used for all that is written.
+            lease_seconds: How long this process keeps its runs when it says nothing.
+
+        Raises:
+            DatabaseTooNew: It was written by a newer version.
+            StorageError: It cannot be opened.
+        """
+        ...
+
+    def inspect(self, url: str, *, root: str) -> AbstractContextManager[Inspection]:
+        """Look at a log without opening, migrating or changing it.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        ...
+
+    def is_made(self, url: str, *, root: str) -> bool:
+        """Return whether there is such a log; looking makes none."""
         ...

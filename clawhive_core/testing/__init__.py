@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from clawhive_core.testing.adapter import WireReport as WireReport
     from clawhive_core.testing.adapter import check_adapter as check_adapter
     from clawhive_core.testing.adapter import check_wire as check_wire
+    from clawhive_core.testing.ledger import check_ledger as check_ledger
     from clawhive_core.testing.memory import memory_hive as memory_hive
+    from clawhive_core.testing.memory_ledger import MemoryLedger as MemoryLedger
+    from clawhive_core.testing.memory_ledger import MemoryStore as MemoryStore
     from clawhive_core.testing.policy import check_policy as check_policy
     from clawhive_core.testing.provider import check_provider as check_provider
     from clawhive_core.testing.recordings import Exchange as Exchange

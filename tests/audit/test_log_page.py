@@ -14,7 +14,7 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "log.md").read_text(encoding="utf-8")
-(_, PROGRAM) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(*_, PROGRAM) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture

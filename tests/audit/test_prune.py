@@ -1,10 +1,10 @@
 import pytest
 
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite import pruning
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.pruning import vacuum
+from tests.harness import verify
 
 D = "2026-06-01T00:00:00.000000Z"
 OLD, NEW = "2026-05-01T00:00:00.000000Z", "2026-07-01T00:00:00.000000Z"

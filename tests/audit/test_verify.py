@@ -9,10 +9,10 @@ from clawhive_core.audit.checkpoints import Checkpoints
 from clawhive_core.audit.verify import MOST_PROBLEMS
 from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import COLUMNS, genesis, row_hash
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
+from tests.harness import verify
 
 ROWS = 20
 SIGNED = 15

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.errors import StorageError
-from clawhive_core.hive.project_log import open_founded
+from clawhive_core.hive.project_log import open_verified
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.ledger import issued
@@ -247,4 +247,4 @@ async def test_a_forged_row_of_another_run_stops_nothing_until_the_next_opening(
         async with hive.session(options=MINE):
             pass
         with pytest.raises(StorageError, match="somebody changed the table"):
-            open_founded(hive.config)
+            open_verified(hive.config)

@@ -13,7 +13,6 @@ from clawhive_core.hive.project_log import open_log
 from clawhive_core.model.events import Event
 from clawhive_core.protocols.ledger import RunIs
 from clawhive_core.runs.record.ownership import STOPPED, recover
-from clawhive_core.storage.sqlite import log as event_log
 
 pytestmark = pytest.mark.slow
 
@@ -26,10 +25,7 @@ from pathlib import Path
 import anyio
 from clawhive_core import Hive, ToolMeta, ToolResult
 from clawhive_core.errors import RunError
-from clawhive_core.storage.sqlite import log as event_log
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
-
-event_log.LEASE_SECONDS = {LEASE}
 
 
 class Ticking:
@@ -52,7 +48,9 @@ class Given(PluginManager):
 
 
 async def work():
-    async with Hive.open(plugins=lambda config, env: Given((), PluginOptions())) as hive:
+    flags = {{"storage.lease_seconds": {LEASE}}}
+    given = Given((), PluginOptions())
+    async with Hive.open(flags=flags, plugins=lambda config, env: given) as hive:
         for _ in sys.stdin:  # it blocks the event loop, and no run is lost by that
             try:
                 async with hive.session() as session:
@@ -69,9 +67,9 @@ anyio.run(work)
 
 
 @pytest.fixture
-def log(processes, monkeypatch):
-    monkeypatch.setattr(event_log, "LEASE_SECONDS", LEASE)
-    opened = open_log(open_config(processes.root, {}, processes.env))
+def log(processes):
+    flags = {"storage.lease_seconds": LEASE}
+    opened = open_log(open_config(processes.root, flags, processes.env))
     yield opened
     opened.close()
 

@@ -21,6 +21,7 @@ HOOKS = [
     "clawhive_planners",
     "clawhive_sandboxes",
     "clawhive_embedders",
+    "clawhive_ledgers",
     "clawhive_skill_sources",
     "clawhive_subscription_stores",
     "clawhive_commands",

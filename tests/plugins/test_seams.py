@@ -42,12 +42,12 @@ class Place:
             at.joinpath("clawhive.yaml").write_text(manifest, "utf-8")
             at.joinpath("handlers.py").write_text("def sell(input, ctx):\n    return {}\n", "utf-8")
 
-    def hive(self, **settings):
+    def hive(self, flags=None, **settings):
         def load(config, env):
             options = {"root": str(config.root), "env": env, "settings": {"seam": settings}}
             return self.site.manager(**options)
 
-        return Hive.open(self.root, env=self.env, plugins=load)
+        return Hive.open(self.root, flags=flags or {}, env=self.env, plugins=load)
 
 
 @pytest.fixture
@@ -109,6 +109,12 @@ async def embedders(place):
     return outcome.structured == [[0, 1], [1, 0]]
 
 
+async def ledgers(place):
+    async with place.hive(flags={"storage.url": "memory:"}) as hive:
+        await hive.call("no.tool", {})
+        return hive.log.place.startswith("memory:") and not (place.root / ".clawhive").exists()
+
+
 async def skill_sources(place):
     place.skill("team-skills", "seller")
     async with place.hive() as hive:
@@ -151,6 +157,7 @@ PROOFS = {
         planners,
         sandboxes,
         embedders,
+        ledgers,
         skill_sources,
         subscription_stores,
         commands,

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.runs.record import watch
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
-from tests.harness import Provider, echo
+from tests.harness import Provider, echo, verify
 
 TABLES = ("grants", "grant_sets")
 STEPS = 20

@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.append import Append
 from clawhive_core.storage.sqlite.migrations import RoomSchema
+from tests.harness import verify
 
 COUNTERS = RoomSchema("counters", ("CREATE TABLE counters (n INTEGER);",))
 

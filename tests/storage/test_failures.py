@@ -5,9 +5,9 @@ import anyio
 import pytest
 
 from clawhive_core.errors import LogWriteFailed
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
+from tests.harness import verify
 
 LARGE = "x" * 200_000
 

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from clawhive_core.hive.project_log import verify_database as verify
 from clawhive_core.storage.sqlite.log import EventLog
+from tests.harness import verify
 
 WRITE = """
 import sys

@@ -6,22 +6,21 @@ import atexit
 import json
 import sqlite3
 from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
     Callable,
     Generator,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast, overload
 
-from clawhive_core.errors import ClawHiveError, StorageError
+from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.chain import COLUMNS, genesis
+from clawhive_core.events.following import Following
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, now, revive, stored
 from clawhive_core.model.approvals import Approval
@@ -93,10 +92,6 @@ def _listed(kinds: tuple[str, ...]) -> str:
     return json.dumps(kinds)
 
 
-FOLLOW_SECONDS = 0.5
-"""How often whoever follows a log looks for events of other processes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tables:
     """What the events of a log make beside themselves."""
@@ -115,7 +110,7 @@ class Tables:
 EVENTS_ONLY = Tables()
 
 
-class EventLog:
+class EventLog(Following):
     """Appends events and reads them back; use `EventLog.open`.
 
     All methods may be called from any thread; the async ones from an asyncio event loop.
@@ -576,66 +571,6 @@ class EventLog:
                 yield connection
             except sqlite3.Error as error:
                 raise storage_error(error, self._path) from error
-
-    async def follow(
-        self,
-        since: int = 0,
-        *,
-        run_id: str | None = None,
-        is_over: Callable[[], bool] = lambda: False,
-    ) -> AsyncGenerator[StoredEvent]:
-        """Yield the events after a number, then those to come, by any process, until cancelled.
-
-        Those of other processes come within half a second, since nobody tells of them.
-
-        Args:
-            since: The number.
-            run_id: Only events of this run.
-            is_over: Whether none is to come, because the log is being closed.
-
-        Raises:
-            StorageError: The log cannot be read.
-        """
-        async with self.heard() as wait:
-            while True:
-                try:
-                    for found in self.events(run_id=run_id, since=since):
-                        since = found.seq
-                        yield found
-                except StorageError:
-                    if not is_over():
-                        raise
-                if is_over():
-                    return
-                await wait()
-
-    @asynccontextmanager
-    async def heard(self) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-        """Give what waits for events: this process's at once, those of others after a moment."""
-        from asyncio import get_running_loop
-
-        import anyio
-
-        loop, ready = get_running_loop(), anyio.Event()
-
-        async def wait() -> None:
-            nonlocal ready
-            with anyio.move_on_after(FOLLOW_SECONDS):
-                await ready.wait()
-            ready = anyio.Event()
-
-        def wake() -> None:
-            ready.set()
-
-        def tell(_: list[StoredEvent]) -> None:
-            with suppress(RuntimeError):  # the loop is closing: nobody listens any more
-                loop.call_soon_threadsafe(wake)
-
-        stop = self.listen(tell)
-        try:
-            yield wait
-        finally:
-            stop()
 
     def listen(self, callback: Listener) -> Callable[[], None]:
         """Call `callback` with each batch after its commit, from the writer thread.

@@ -1,11 +1,14 @@
-"""All tables of a project beside its events: how they are made, filled and compared with these."""
+"""A project's tables beside its events, and its log opened with them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.storage.sqlite import (
     approvals,
     grants,
@@ -14,7 +17,8 @@ from clawhive_core.storage.sqlite import (
     stored_values,
     subscriptions,
 )
-from clawhive_core.storage.sqlite.log import Tables
+from clawhive_core.storage.sqlite.inspection import DatabaseInspection, inspect
+from clawhive_core.storage.sqlite.log import EventLog, Tables
 
 _NAMES: Mapping[ModuleType, tuple[str, ...]] = {
     runs: ("runs",),
@@ -45,3 +49,37 @@ def tables_of(*modules: ModuleType) -> Tables:
 
 PROJECT = tables_of(*_NAMES)
 """The tables of a project."""
+
+
+class SqliteLedgers:
+    """Opens logs in SQLite files (`protocols.ledger.LedgerOpener`).
+
+    `sqlite:` is `.clawhive/hive.db` of the project; `sqlite:PATH` another file, relative to it.
+    """
+
+    scheme = "sqlite"
+
+    def open(self, url: str, *, root: str, redactor: Redactor, lease_seconds: float) -> EventLog:
+        """Open a project's log, making or migrating it where needed.
+
+        Raises:
+            DatabaseTooNew: The file was written by a newer version of ClawHive.
+            StorageError: The file cannot be opened.
+        """
+        path = self._path(url, root)
+        return EventLog.open(path, PROJECT, redactor=redactor, lease_seconds=lease_seconds)
+
+    def inspect(self, url: str, *, root: str) -> AbstractContextManager[DatabaseInspection]:
+        """Look at a project's log without changing it.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return inspect(self._path(url, root))
+
+    def is_made(self, url: str, *, root: str) -> bool:
+        """Return whether there is such a file."""
+        return self._path(url, root).exists()
+
+    def _path(self, url: str, root: str) -> Path:
+        return Path(root, url.partition(":")[2] or ".clawhive/hive.db").absolute()
