@@ -55,7 +55,7 @@ class DamagedLine:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFile:
-    """What a checkpoint file holds."""
+    """The content of a checkpoint file."""
 
     checkpoints: tuple[Checkpoint, ...] = ()
     damaged: tuple[DamagedLine, ...] = ()

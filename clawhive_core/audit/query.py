@@ -20,7 +20,7 @@ _IDS: tuple[IdColumn, ...] = ("run_id", "trace_id", "task_id", "step_id")
 
 @dataclass(frozen=True, slots=True)
 class EventFilter(EventsWhere):
-    """Which events are wanted: by what the log can be asked for, and by any text in them."""
+    """A filter of events: by what the log can be asked for, and by any text in them."""
 
     text: str | None = None
     """A text somewhere in the body, its previews or its bodies kept outside, in any case."""

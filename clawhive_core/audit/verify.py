@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What a check of the log found."""
+    """The findings of a check of the log."""
 
     database_id: str
     rows: int
@@ -61,7 +61,7 @@ class VerifyReport:
 
     @property
     def window_rows(self) -> int:
-        """How many rows are newer than the last checkpoint: a cut among them goes unnoticed."""
+        """The number of rows newer than the last checkpoint: a cut among them goes unnoticed."""
         return max(0, self.last_seq - (self.checkpoint_seq or 0))
 
     def to_dict(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class GrantSet:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the event says."""
+        """The body of the event."""
         return {
             "id": self.set_id,
             "subject": self.subject,

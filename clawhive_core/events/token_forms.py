@@ -1,4 +1,4 @@
-"""What secrets look like: keys of common vendors, tokens, private keys, passwords in addresses.
+"""The forms of secrets: keys of common vendors, tokens, private keys, passwords in addresses.
 
 The table is written for two engines, so it uses neither lookaround nor back references: Rust's,
 which looks first and takes microseconds, and Python's, which replaces where something was found. A

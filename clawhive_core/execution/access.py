@@ -1,4 +1,4 @@
-"""Who may call what skills export, and how often: the contract of the skill that exports it says.
+"""Access to what skills export, and how often: the contract of the exporting skill says.
 
 A skill's calls of its own tools are its own affair: they need no subscription and count nowhere.
 """

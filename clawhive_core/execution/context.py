@@ -1,4 +1,4 @@
-"""What a tool is given of the call it serves: the InvokeContext of the executor."""
+"""The InvokeContext of the executor, which a tool is given of the call that it serves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_SIGNALS = 10_000
 
 
 class Services(Protocol):
-    """What the executor lends to a tool."""
+    """The services that the executor lends to a tool."""
 
     async def call_nested(
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
@@ -134,7 +134,7 @@ class ToolContext:
 
     @property
     def principal(self) -> Principal:
-        """Who calls."""
+        """The caller."""
         return self.scope.principal
 
     @property
@@ -149,7 +149,7 @@ class ToolContext:
 
     @property
     def profile(self) -> Mapping[str, Any]:
-        """What the configuration says about the user."""
+        """The facts about the user in the configuration."""
         return self.scope.run.profile
 
     @property

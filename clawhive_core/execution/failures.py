@@ -1,4 +1,4 @@
-"""How a tool's exception becomes an error that its caller can read."""
+"""Errors for callers, made of a tool's exceptions."""
 
 from __future__ import annotations
 

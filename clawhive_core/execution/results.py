@@ -1,4 +1,4 @@
-"""What a tool answered: checked, cut, and in one shape."""
+"""The answer of a tool: checked, cut, and in one shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is under way ends with a revoked right: a tool and all that it opened, a model's turn."""
+"""The end of work under way when its right is revoked: a tool and all it opened, a model's turn."""
 
 from __future__ import annotations
 

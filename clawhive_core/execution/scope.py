@@ -1,4 +1,4 @@
-"""What surrounds a call: the run it belongs to, who calls, and at which step."""
+"""The scope of a call: the run it belongs to, who calls, and at which step."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """What every call of one run shares."""
+    """The facts that every call of one run shares."""
 
     trace_id: str
     task_id: str
@@ -136,7 +136,7 @@ class RunScope:
 
     @property
     def owned(self) -> tuple[RunOwnedBy, ...]:
-        """What each append by its executor expects: that nobody took it since."""
+        """The expectation of each append by its executor: that nobody took it since."""
         return (RunOwnedBy(self.run_id, self.fence),) if self.fence else ()
 
     def refresh(self) -> None:
@@ -152,7 +152,7 @@ class RunScope:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What effects may name: the project's folder and the run's."""
+        """The variables that effects may name: the project's folder and the run's."""
         return {"workspace": self.root, "run": self.artifacts}
 
 

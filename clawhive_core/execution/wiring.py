@@ -1,4 +1,4 @@
-"""What the composition root gives the executor, and the bounds of its calls."""
+"""The wiring of the executor by the composition root, and the bounds of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog of a project is assembled from, beside what its plugins offer."""
+"""The providers of a project's catalog beside those of its plugins."""
 
 from __future__ import annotations
 

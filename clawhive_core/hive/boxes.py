@@ -1,4 +1,4 @@
-"""What runs foreign code of a project: its sandbox broker, and the boxes of handlers."""
+"""The runners of foreign code of a project: its sandbox broker, and those of handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plugins contribute to a hive, asked of each hook once and at the first need."""
+"""The contributions of plugins to a hive, asked of each hook once and at the first need."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Hive:
         self.config, self._env = config, env
         self.log, self.plugins = log, plugins
         self.notes: list[str] = []
-        """What went wrong without stopping anything, as sentences."""
+        """The problems that stopped nothing, as sentences."""
         persistent = read_persistent(config.user_dir)
         if persistent.problem is not None:
             self.notes.append(persistent.problem)

@@ -20,7 +20,7 @@ LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
 
 class Opened(Protocol):
-    """What works while a project is open."""
+    """A user of an open project, which works until it is closed."""
 
     def working(self) -> AbstractAsyncContextManager[None]:
         """Work until the end of the context, then close everything, the log too."""

@@ -1,4 +1,4 @@
-"""What a project's log holds, read page by page: for programs, panels and the command line."""
+"""The records of a project's log, read page by page: for programs, panels and the command line."""
 
 from __future__ import annotations
 

@@ -280,12 +280,12 @@ class SyncHive(_Blocking["Hive"]):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What went wrong without stopping anything, as sentences."""
+        """The problems that stopped nothing, as sentences."""
         return tuple(self._inner.notes)
 
     @property
     def records(self) -> Records:
-        """What the log holds, page by page."""
+        """The records of the log, page by page."""
         return self._inner.records
 
     @property

@@ -30,7 +30,7 @@ _ASIDE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What an event loop stands still in."""
+    """The code in which an event loop stands still."""
 
     seconds: float
     owner: str
@@ -41,7 +41,7 @@ class Held:
 
     @property
     def message(self) -> str:
-        """What happened, as a sentence."""
+        """The report, as a sentence."""
         who = self.owner or "ClawHive itself"
         return f"{who} has held up everything else for {self.seconds:.0f} s, in {self.place}"
 

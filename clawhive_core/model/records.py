@@ -1,4 +1,4 @@
-"""What a ledger's queries return: rows as typed values."""
+"""The rows that a ledger's queries return, as typed values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Page(Generic[T_co]):
-    """What one answer of a query holds, and how to get at the rest; it iterates over its items.
+    """One part of the answer to a query, and the way to the rest; it iterates over its items.
 
     Args:
         items: Some of what was asked for, in order.
@@ -194,7 +194,7 @@ class RevocationRecord:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRecord:
-    """How many calls of a tool a user has made in the window of the last one."""
+    """The number of calls of a tool by a user in the window of the last one."""
 
     user_id: str
     tool: str
@@ -240,7 +240,7 @@ class BodyRecord:
 
 @dataclass(frozen=True, slots=True)
 class Difference(_Record):
-    """How records of one kind differ from what the events give."""
+    """A difference between records of one kind and what the events give."""
 
     table: str
     missing: int
@@ -251,7 +251,7 @@ class Difference(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Pruned(_Record):
-    """What was removed of old bodies, or would be."""
+    """The old bodies that were removed, or would be."""
 
     before: str
     bodies: int

@@ -1,4 +1,4 @@
-"""What marks a hook and what it is given."""
+"""The marks of hooks, and the context that each is given."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ hookimpl = pluggy.HookimplMarker("clawhive")
 
 @dataclass(frozen=True, slots=True)
 class HookContext:
-    """What a hook is given."""
+    """The context of a hook."""
 
     plugin_id: str
     """The entry point's name."""

@@ -40,7 +40,7 @@ class Edited:
 
 
 class AnswerOptions(TypedDict, total=False):
-    """What may be said beside yes or no."""
+    """The options of an answer beside yes or no."""
 
     scope: ApprovalScope
     """`once` approves this call; a wider one also gives its rights for that long."""

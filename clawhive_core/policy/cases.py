@@ -33,7 +33,7 @@ _FORM = "a table is `calls:` with a list of `{tool: ..., input: {...}, expect: a
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What policy says of a call, or why it cannot say anything."""
+    """The verdict of policy on a call, or the reason that there is none."""
 
     verdict: Verdict
     rules: tuple[str, ...] = ()

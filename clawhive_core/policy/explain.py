@@ -1,4 +1,4 @@
-"""Why a decision is as it is, and which rules are in force: for people, never for a model."""
+"""Explanations of decisions and of the rules in force: for people, never for a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for a policy check that is not there."""
+"""The stand-in for a policy check that is not there."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _LONGEST = timedelta(days=3660)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person wants to grant: to whom, for how long."""
+    """The wish of a person to grant: the right, to whom, for how long."""
 
     capability: str
     scope: Scope
@@ -72,7 +72,7 @@ class GrantBook:
 
     @property
     def problem(self) -> str | None:
-        """Why the persistent grants do not count, or None."""
+        """The reason that the persistent grants do not count, or None."""
         return read_persistent(self._user_dir).problem
 
     def counting(

@@ -73,7 +73,7 @@ class _Taint:
 
 
 class Grounds:
-    """What one run may take destinations from; it only grows.
+    """The sources that one run may take destinations from; they only grow.
 
     Args:
         words: What the user said: a prompt, a task's input.

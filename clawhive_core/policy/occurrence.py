@@ -72,7 +72,7 @@ def canonical_value(kind: SinkKind, value: str) -> str:
 
 
 class _Shown(dict[int, str]):
-    """What becomes of a character: nothing, of one that shows nothing or stands between words."""
+    """The form of a character that counts: empty where it shows nothing or stands between words."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)

@@ -38,7 +38,7 @@ class PersistentGrant:
 
 @dataclass(frozen=True, slots=True)
 class PersistentGrants:
-    """What the user granted for good, and why the file that says so cannot be used."""
+    """The grants of a user for good, and the reason that their file cannot be used."""
 
     entries: tuple[PersistentGrant, ...] = ()
     problem: str | None = None

@@ -34,7 +34,7 @@ class Quota:
 
     @property
     def since(self) -> int:
-        """When the window began, in Unix seconds."""
+        """The start of the window, in Unix seconds."""
         return int(self.now // self.seconds * self.seconds)
 
     def reserved(self, **ids: Any) -> Event:
@@ -47,7 +47,7 @@ class Quota:
 
     @property
     def left(self) -> QuotaLeft:
-        """What its intent expects: that a call is left."""
+        """The expectation of its intent: that a call is left."""
         return QuotaLeft(self.user_id, self.tool, self.limit, self.seconds, self.since)
 
     def require_left(self, log: Ledger) -> None:

@@ -41,7 +41,7 @@ _HANDLED = frozenset(("fs.read", "fs.write"))
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What the rules say of one capability, and which rule says it."""
+    """The verdict of the rules on one capability, and the rule that gives it."""
 
     verdict: Verdict
     rule: str
@@ -57,7 +57,7 @@ Ended = Callable[[tuple[CapabilityGrant, ...]], None]
 
 @per_call
 class Decision:
-    """What may happen with a call, and why."""
+    """The verdict on a call, and the reasons."""
 
     verdict: Verdict
     rules: tuple[str, ...]
@@ -278,7 +278,7 @@ class Rules:
 
     @property
     def decided(self) -> dict[tuple[str, ...], Decision] | None:
-        """Where decisions about capabilities are kept until these rules change.
+        """The cache of decisions about capabilities, until these rules change.
 
         It is another dict from then on, and None where a call's arguments count too.
         """

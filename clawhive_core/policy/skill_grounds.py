@@ -1,4 +1,4 @@
-"""What a skill's contract lets its own calls read on from: `grounds` of `clawhive.yaml`."""
+"""The sources that a skill's contract lets its own calls take destinations from: `grounds`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task may do out of the box, before anybody granted anything."""
+"""The rights of a task out of the box, before anybody granted anything."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def starter_grants(
 
 
 class Target:
-    """Who gets grants, for which task; the paths that their variables stand for."""
+    """The receiver of grants, the task, and the paths that their variables stand for."""
 
     def __init__(self, task_id: str, subject: str, variables: Mapping[str, str]) -> None:
         self.task_id = task_id

@@ -28,7 +28,7 @@ class PolicyRequest:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check says: ask or deny, and why (for the log, not for the model)."""
+    """The answer of a check: ask or deny, and why (for the log, not for the model)."""
 
     verdict: Literal["ask", "deny"]
     rule: str

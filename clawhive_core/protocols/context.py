@@ -1,4 +1,4 @@
-"""What a tool gets beside its input."""
+"""The context of a call, which a tool gets beside its input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Entry(Protocol):
 
     @property
     def kind(self) -> Literal["file", "directory", "link", "other"]:
-        """What it is, links not followed."""
+        """The kind, links not followed."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Store(Protocol):
 
 
 class InvokeContext(Protocol):
-    """What a tool gets of the call it serves: annotate a parameter with this type to get it."""
+    """The context of the call that a tool serves: annotate a parameter with this type to get it."""
 
     @property
     def trace_id(self) -> str:
@@ -134,7 +134,7 @@ class InvokeContext(Protocol):
 
     @property
     def principal(self) -> Principal:
-        """Who calls."""
+        """The caller."""
         ...
 
     @property
@@ -149,7 +149,7 @@ class InvokeContext(Protocol):
 
     @property
     def profile(self) -> Mapping[str, Any]:
-        """What the user's configuration says about the user."""
+        """The facts about the user in the user's configuration."""
         ...
 
     @property

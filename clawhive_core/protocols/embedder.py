@@ -1,4 +1,4 @@
-"""What turns texts into vectors."""
+"""The seam for models that turn texts into vectors."""
 
 from __future__ import annotations
 

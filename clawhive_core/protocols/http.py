@@ -18,7 +18,7 @@ _charset = pattern(r"(?i);\s*charset\s*=\s*\"?([A-Za-z0-9_.:+-]{1,40})")
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What one request may use, its redirects included."""
+    """The limits of one request, its redirects included."""
 
     total: float | None = 20.0
     """Seconds for all of it, waiting for a person's answer not counted; None without end."""
@@ -38,7 +38,7 @@ class HttpResponse:
 
     status: int
     url: str
-    """Where it came from, after all redirects."""
+    """The address that it came from, after all redirects."""
     headers: Mapping[str, str]
     """By lower-case name; those that came several times are joined by commas."""
     body: bytes
@@ -85,7 +85,7 @@ class HttpStream(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it came from, after all redirects."""
+        """The address that it came from, after all redirects."""
         ...
 
     @property

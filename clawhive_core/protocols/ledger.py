@@ -130,7 +130,7 @@ class ApprovalIs:
 
 @dataclass(frozen=True, slots=True)
 class Founded:
-    """What the table of a room says of these ids is what the log's events say.
+    """The rows of a table with these ids are as the log's events made them.
 
     One that is not met is the ledger's own error, `forged_rights`: somebody changed the table.
     """
@@ -176,7 +176,7 @@ Expectation = (
 
 
 class Unmet(RunError):
-    """What an append expected does not hold: nothing of it was kept.
+    """The error of an append whose expectation does not hold: nothing of it was kept.
 
     It carries facts only; the room that appended says in words what they mean.
 
@@ -288,7 +288,7 @@ class RightsWhere:
 
 @dataclass(frozen=True, slots=True)
 class StandingAmong:
-    """Which of some grants stand in the log: their ids."""
+    """The ids of those among some grants that stand in the log."""
 
     grant_ids: tuple[str, ...]
 
@@ -302,14 +302,14 @@ class DescentOf:
 
 @dataclass(frozen=True, slots=True)
 class RevocationsWhere:
-    """What was revoked, newest first; what is None does not matter."""
+    """Revocations, newest first; what is None does not matter."""
 
     grant_ids: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QuotasWhere:
-    """How far the calls of tools are counted; what is None does not matter."""
+    """Counted calls of tools; what is None does not matter."""
 
     user_id: str | None = None
     tool: str | None = None
@@ -378,7 +378,7 @@ class EventsWhere:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of an answer is wanted."""
+    """The part of an answer that is wanted."""
 
     limit: int | None = None
     """How many at most; None for all."""
@@ -522,7 +522,7 @@ class Ledger(Leases, Protocol):
 
     @property
     def redactor(self) -> Redaction:
-        """Where secrets are registered that must not be written."""
+        """The registry of secrets that must not be written."""
         ...
 
     async def append(

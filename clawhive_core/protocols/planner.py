@@ -1,4 +1,4 @@
-"""Who turns a task into steps."""
+"""The seam for planners, which turn a task into steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clawhive_core.model.tools import ToolDef
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """What a planner may know and do; a planner executes nothing."""
+    """The knowledge and means of a planner, which executes nothing."""
 
     tools: Sequence[ToolDef]
     """The tools that the task's principal may see."""

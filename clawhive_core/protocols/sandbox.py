@@ -14,7 +14,7 @@ Limit = Literal["wall", "memory", "stdout", "stderr", "files", "processes", "too
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one execution may use."""
+    """The limits of one execution."""
 
     wall_ms: int = 5_000
     memory_bytes: int = 256 * 1024 * 1024
@@ -53,7 +53,7 @@ class SandboxHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """What the programs of one instance see and may use; a right that comes later is another one's.
+    """The files, rights and limits of one instance's programs; later rights are another one's.
 
     An engine that cannot give one of these refuses to open.
     """
@@ -90,7 +90,7 @@ class SandboxCommand:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """What an engine cannot run, found before anything ran."""
+    """A command that an engine cannot run, found before anything ran."""
 
     line: int
     column: int
@@ -100,7 +100,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class SandboxOutcome:
-    """How an execution ended."""
+    """The end of an execution."""
 
     exit_code: int | None
     """None where it was killed."""
@@ -214,7 +214,7 @@ class HandlerCall:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutcome:
-    """How a handler ended: by a value, by an exception, or by a limit."""
+    """The end of a handler: by a value, by an exception, or by a limit."""
 
     value: Any = None
     """The JSON value that it returned."""

@@ -1,4 +1,4 @@
-"""Where events go beside the log."""
+"""The seam for places that events go to beside the log."""
 
 from __future__ import annotations
 

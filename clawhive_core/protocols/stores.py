@@ -1,4 +1,4 @@
-"""Where subscriptions and further skills live."""
+"""The seams for subscriptions and for further skills."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Subscription:
 
 
 class SubscriptionStore(Protocol):
-    """Who has subscribed to which skill; a shop or an account server may keep it."""
+    """The store of subscriptions to skills; a shop or an account server may keep it."""
 
     async def has(self, user_id: str, skill_id: str) -> bool:
         """Whether a user has subscribed to a skill; asked at each call that needs it."""

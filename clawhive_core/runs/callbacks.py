@@ -1,4 +1,4 @@
-"""What a program gives a run to call: whatever it raises is its own failure, never the run's."""
+"""Callbacks that a program gives a run: whatever they raise is their failure, never the run's."""
 
 from __future__ import annotations
 

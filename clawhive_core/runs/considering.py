@@ -16,7 +16,7 @@ from clawhive_core.runs.run import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where a call is thought to be made: in a run with options, of a task type, in its step."""
+    """The place of a considered call: a run with options, of a task type, and its step."""
 
     options: RunOptions
     task: str | None = None

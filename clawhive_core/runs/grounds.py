@@ -1,4 +1,4 @@
-"""What a run may take destinations from: at its start, and again when it goes on."""
+"""The sources of a run's destinations: at its start, and again when it goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that goes on is done with."""
+"""The means by which a resumed run does its missing parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clawhive_core.runs.model_calls.models import Models
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a resumed run does its missing parts with."""
+    """The means by which a resumed run does its missing parts."""
 
     log: Ledger
     door: Door

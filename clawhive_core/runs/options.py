@@ -1,4 +1,4 @@
-"""What a caller says about a run, beside its task."""
+"""The options of a run, which its caller gives beside its task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a run is started with, beside its task.
+    """The options of a run, beside its task.
 
     Raises:
         UsageError: A value is none of those that its option takes.

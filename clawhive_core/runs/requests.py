@@ -340,7 +340,7 @@ class RequestMaker(Caching):
 
     @cached_property
     def revocations(self) -> Revocations:
-        """What was revoked elsewhere, for all runs of this process."""
+        """The watch for revocations made elsewhere, for all runs of this process."""
         return Revocations(self.log, self.config.user_dir)
 
     def _surroundings(self, options: RunOptions) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class ResumingJournal(RecordedJournal):
 
     @property
     def worker(self) -> str:
-        """Who executes the run."""
+        """The worker that executes the run."""
         return self._log.worker
 
     async def hold(self) -> None:

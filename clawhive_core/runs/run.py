@@ -77,7 +77,7 @@ class RunRequest:
 
     @property
     def takes(self) -> tuple[Expectation, ...]:
-        """What its start expects."""
+        """The expectations of its start."""
         run = self.scope
         if self.parent_run_id is None:
             free = RunFree(run.run_id)
@@ -86,7 +86,7 @@ class RunRequest:
 
     @property
     def rest(self) -> dict[str, Any]:
-        """What its start records only where there is any."""
+        """The facts that its start records only where there are any."""
         facts: dict[str, Any] = {}
         if self.replays is not None:
             facts["replays"] = self.replays
@@ -112,7 +112,7 @@ class RunRequest:
 
 @dataclass(slots=True)
 class RunResult:
-    """How a run ended."""
+    """The end of a run."""
 
     status: RunStatus
     output: Any = None

@@ -37,7 +37,7 @@ PIECES = (1, 7, 61)
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What the suite must know of an API."""
+    """The facts about an API that the suite needs."""
 
     make: Callable[[str], LlmAdapter]
     """Makes the adapter for an API at a base URL, without retries of its SDK."""
@@ -51,7 +51,7 @@ class Wire:
 
 @dataclass(slots=True)
 class WireReport:
-    """What was played."""
+    """The report of a conformance run."""
 
     exchanges: int = 0
     streamed: int = 0

@@ -1,4 +1,4 @@
-"""What every ledger must keep to."""
+"""The conformance suite for ledgers."""
 
 # ruff: noqa: S101 - what the suite finds wrong is an AssertionError, as in the tests that call it
 
@@ -503,7 +503,7 @@ async def _follows(log: Ledger) -> None:
 
 
 def _refuses(log: Ledger) -> None:
-    """What cannot be written leaves nothing behind, and the log goes on."""
+    """Check that what cannot be written leaves nothing behind, and that the log goes on."""
     before = log.tip()
     for bad in (Event("bad", {"x": object()}), Event("bad", {}, run_id=5)):  # pyright: ignore[reportArgumentType] - on purpose
         with suppress(LogWriteFailed):

@@ -78,7 +78,7 @@ def _project(folder: str) -> Path:
 
 
 class _Given(PluginManager):
-    """What a test gave, then what the installed plugins add."""
+    """The objects that a test gave, then those of the installed plugins."""
 
     def __init__(
         self,

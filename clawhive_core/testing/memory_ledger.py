@@ -61,7 +61,7 @@ _ENDED = ("succeeded", "failed", "cancelled")
 
 @dataclass(slots=True)
 class MemoryStore:
-    """What ledgers in memory share: opening one again finds what was appended."""
+    """The state that ledgers in memory share: opening one again finds what was appended."""
 
     id: str = field(default_factory=lambda: new_id("db"))
     rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
@@ -380,7 +380,7 @@ class _Grant:
 
 
 class _State:
-    """What the events of a store say by now."""
+    """The records that the events of a store make by now."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.bodies = store.bodies

@@ -1,4 +1,4 @@
-"""What every policy check must keep to."""
+"""The conformance suite for policy checks."""
 
 # ruff: noqa: S101 - what the suite finds wrong is an AssertionError, as in the tests that call it
 

@@ -1,4 +1,4 @@
-"""What every tool provider must keep to."""
+"""The conformance suite for tool providers."""
 
 # ruff: noqa: S101 - what the suite finds wrong is an AssertionError, as in the tests that call it
 

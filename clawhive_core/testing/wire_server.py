@@ -43,7 +43,7 @@ class WireAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """What the adapter's SDK sent."""
+    """The request that the adapter's SDK sent."""
 
     method: str
     path: str

@@ -29,7 +29,7 @@ Names = tuple[str, ...]
 
 
 class Heard:
-    """What an answer said: each of its values, and of a stream those that its pieces make.
+    """The values of an answer, and of a stream those that its pieces make.
 
     Args:
         response: The JSON value, or the text of the event stream.

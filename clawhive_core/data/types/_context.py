@@ -1,4 +1,4 @@
-"""What every handler of a skill gets beside its input, and what a refused call answers."""
+"""The context that every handler of a skill gets beside its input, and the refusal of a call."""
 
 # Written by `clawhive skills types` from the contract: do not edit.
 # ruff: noqa
@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 
 class Refusal(TypedDict):
-    """What a call answers that was refused or failed, and what a handler may answer itself."""
+    """The answer of a call that was refused or failed; a handler may answer one itself."""
 
     error: str
     "The code: `clawhive explain CODE`."

@@ -1,4 +1,4 @@
-"""What would be decided about a call, without making it."""
+"""The decision about a call, without making it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clawhive_core.policy.explain import why
 
 
 class Weigher(Protocol):
-    """What takes a call through the stages up to its decision: the executor."""
+    """The executor, as far as it takes a call up to its decision."""
 
     async def weigh(self, pending: PendingCall) -> None:
         """Decide a call; raises Refused where it is denied, or cannot be made at all."""

@@ -1,4 +1,4 @@
-"""Which box runs a handler: the first engine that can, else a process for trusted skills."""
+"""The choice of a handler's runner: the first engine that can, else a trusted skill's process."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _printing(context: ToolContext) -> Callable[[Stream, bytes], None]:
 
 
 class Asked:
-    """What a handler asks for, on its way to the executor (`clawhive_core.HandlerHost`).
+    """The requests of a handler, on their way to the executor (`clawhive_core.HandlerHost`).
 
     Args:
         context: The handler's call.

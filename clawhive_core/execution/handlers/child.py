@@ -106,7 +106,7 @@ async def _let_go(process: Process) -> None:
 
 
 class _Conversation:
-    """What is said with one child."""
+    """The conversation with one child."""
 
     def __init__(
         self,

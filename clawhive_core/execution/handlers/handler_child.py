@@ -236,7 +236,7 @@ class Line:
 
 
 class Context:
-    """What the handler gets beside its input."""
+    """The context that the handler gets beside its input."""
 
     def __init__(self, line: Line, facts: dict[str, Any]) -> None:
         self.__dict__.update(facts)

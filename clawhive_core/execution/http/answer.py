@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def url(self) -> str:
-        """Where it came from."""
+        """The address that it came from."""
         return self.target.url
 
     @property

@@ -1,4 +1,4 @@
-"""What can go wrong on the way, as errors with a code, a place and a next step."""
+"""The failures of requests, as errors with a code, a place and a next step."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Rights:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where one request goes."""
+    """The target of one request."""
 
     capability: Capability
     """The right that it needs: `net.http` for exactly this URL, without its query."""
@@ -89,7 +89,7 @@ class Target:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What two URLs share that may see each other's headers."""
+        """The part of a URL within which headers may be seen: scheme, host and port."""
         return self.scheme, self.host, self.port
 
     @property

@@ -60,7 +60,7 @@ class EarlierCall:
 
 
 class Earlier:
-    """What earlier attempts of a tool asked for; what is asked for again is taken from it once."""
+    """The calls of a tool's earlier attempts; each answers one equal call of a later attempt."""
 
     def __init__(self, log: Ledger, calls: Mapping[int, EarlierCall]) -> None:
         self._log = log

@@ -39,7 +39,7 @@ class NestedCalls:
 
     @property
     def parked(self) -> NeedHumanApproval | None:
-        """Which call of its own a person must answer, None where none must be."""
+        """The nested call that a person must answer, None where none must be."""
         return self.stop if isinstance(self.stop, NeedHumanApproval) else None
 
     def follow(self, earlier: Earlier) -> None:

@@ -1,4 +1,4 @@
-"""What the log says of a call, and the answer that it gives instead of a second execution."""
+"""The record of a call in the log, and the answer that it gives instead of a second execution."""
 
 from __future__ import annotations
 

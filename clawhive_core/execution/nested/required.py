@@ -1,4 +1,4 @@
-"""What a tool asks the executor for midway: a right that nothing showed before it was begun."""
+"""Rights that a tool asks for midway, because nothing showed them before it was begun."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _Signature = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a directory holds."""
+    """The size and number of files of a directory."""
 
     files: int
     bytes: int

@@ -30,7 +30,7 @@ class Skipped:
 
 @dataclass(slots=True)
 class Outputs:
-    """What was collected."""
+    """The output that was collected."""
 
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     skipped: list[Skipped] = field(default_factory=list[Skipped])

@@ -1,4 +1,4 @@
-"""How a program's end is told: to a model in words, to programs as JSON."""
+"""Reports of a program's end: to a model in words, to programs as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said in a conversation before: the messages of its last run, from the log."""
+"""The earlier messages of a conversation: those of its last run, from the log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FURTHEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said in a conversation up to the end of a run."""
+    """The messages of a conversation up to the end of a run."""
 
     run_id: str | None = None
     messages: tuple[LlmMessage, ...] = ()
@@ -54,7 +54,7 @@ class Said:
 
 
 class Conversations:
-    """What was said in a project's conversations; of one that goes on only the last run is read.
+    """The messages of a project's conversations; of one that goes on only the last run is read.
 
     Args:
         log: The project's log.
@@ -147,7 +147,7 @@ def is_turn(step_id: str | None) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """What one run of a conversation recorded of it."""
+    """The part of a conversation that one run recorded."""
 
     run_id: str
     continues: str | None = None

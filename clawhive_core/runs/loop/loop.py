@@ -49,7 +49,7 @@ SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """What a loop runs with."""
+    """The settings of a loop."""
 
     model: str
     tools: tuple[ToolDef, ...]

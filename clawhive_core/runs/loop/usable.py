@@ -23,7 +23,7 @@ _GOES_ON = CUT_SHORT | {"pause_turn"}
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """What is wrong with an answer of which nothing can be used."""
+    """The fault of an answer of which nothing can be used."""
 
     code: str
     message: str

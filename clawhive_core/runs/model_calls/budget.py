@@ -1,4 +1,4 @@
-"""What a run may use: tokens, US dollars, seconds; its sub-agents use of the same."""
+"""The budget of a run: tokens, US dollars, seconds; its sub-agents use of the same."""
 
 from __future__ import annotations
 

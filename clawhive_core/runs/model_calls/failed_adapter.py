@@ -1,4 +1,4 @@
-"""What stands for a model adapter that is not there."""
+"""The stand-in for a model adapter that is not there."""
 
 from __future__ import annotations
 

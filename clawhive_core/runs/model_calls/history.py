@@ -1,4 +1,4 @@
-"""What was said so far, as the log knows it: a digest that grows with each message."""
+"""The messages of a conversation, as the log knows them: a digest that grows with each."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _OFFERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a provider is waited for."""
+    """The time that a provider is waited for."""
 
     seconds: float = MODEL_SECONDS
     """For one attempt."""
@@ -86,7 +86,7 @@ class Offer:
 
 
 class Provider(Protocol):
-    """What rights and deadlines need to know of an adapter or an embedder."""
+    """The facts about an adapter or an embedder that rights and deadlines need."""
 
     @property
     def name(self) -> str:

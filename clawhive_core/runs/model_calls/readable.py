@@ -1,4 +1,4 @@
-"""What a model wrote, as the log can hold it, adapters can send it back and terminals show it."""
+"""The texts of models, as the log can hold, adapters send back and terminals show them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _NUMBER_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """What bounds every response, whatever adapter gives it."""
+    """The bounds of every response, whatever adapter gives it."""
 
     size: int = 32 * 1024 * 1024
     """Bytes of all that a response holds: text, thinking, arguments of calls, media, vectors."""
@@ -47,7 +47,7 @@ class ResponseLimits:
 
 
 class Heard:
-    """What came of a stream so far, counted against the limits.
+    """The part of a stream that came so far, counted against the limits.
 
     Args:
         limits: What it may come to.

@@ -1,4 +1,4 @@
-"""When a failed model call is made again: the provider's word first, else at random distances.
+"""Retries of failed model calls: by the provider's word first, else at random distances.
 
 The distances follow "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
 """

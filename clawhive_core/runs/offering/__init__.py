@@ -1,1 +1,1 @@
-"""What an agent is offered: its tools, its skills, and what these bring."""
+"""The offer to an agent: its tools, its skills, and the tools that these bring."""

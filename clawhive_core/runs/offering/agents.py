@@ -41,7 +41,7 @@ class Agent:
 
     @property
     def principal(self) -> Principal:
-        """Who it is."""
+        """The principal."""
         return Principal("agent", self.name)
 
     @property

@@ -22,7 +22,7 @@ from clawhive_core.runs.record.lineage import start_of
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What one skill brings when it becomes active."""
+    """The tools and texts that one skill brings when it becomes active."""
 
     tools: tuple[ToolDef, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
@@ -35,14 +35,14 @@ class Brought:
 
     @property
     def missing(self) -> str:
-        """What is left out as a sentence, empty where nothing is."""
+        """The tools that are left out, as a sentence, empty where none is."""
         if not self.left_out:
             return ""
         return f"Not offered: {', '.join(f'`{name}` ({why})' for name, why in self.left_out)}."
 
     @property
     def note(self) -> str:
-        """What a model reads with the skill's text."""
+        """The note that a model reads with the skill's text."""
         names = ", ".join(f"`{tool.name}`" for tool in self.tools)
         new = f"Offered from now on, for this skill: {names}." if names else ""
         return " ".join(part for part in (new, self.missing) if part)
@@ -50,7 +50,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class SkillTools:
-    """What skills have to do with the tools of one run."""
+    """The bearing of skills on the tools of one run."""
 
     active: tuple[str, ...] = ()
     """The skills that the user named for the run."""
@@ -100,7 +100,7 @@ class SkillTools:
 
 @dataclass(slots=True)
 class Offering:
-    """What a loop's model is offered; it grows and shrinks from turn to turn."""
+    """The tools that a loop's model is offered, from turn to turn."""
 
     tools: tuple[ToolDef, ...]
     skills: SkillTools

@@ -1,4 +1,4 @@
-"""What a model is offered of the catalog."""
+"""The tools of the catalog that a model is offered."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def offered(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
 
 @dataclass(slots=True)
 class Offers:
-    """What models are offered, made once for each revision of the catalog and each agent's lists.
+    """The tools that models are offered, for each revision of the catalog and each agent's lists.
 
     What is derived from a list of tools (its encoding for the log, its names on the wire) is kept
     by the list's identity, and so is made once too.

@@ -1,4 +1,4 @@
-"""What a running model is offered after the catalog changed, or a core tool enabled something."""
+"""The renewed offer to a running model, after the catalog changed or a core tool enabled some."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """What an agent is offered under another revision of the catalog."""
+    """The offer to an agent under another revision of the catalog."""
 
     revision: str
     tools: tuple[ToolDef, ...]
@@ -51,7 +51,7 @@ def enabled_in(log: Ledger, event: Event) -> Brought:
 
 
 class ToolSource(Protocol):
-    """Where a running model's tools come from: the catalog of today, or the record."""
+    """The source of a running model's tools: the catalog of today, or the record."""
 
     def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
         """Return what is offered from a turn on, None where the revision is still the current."""

@@ -1,4 +1,4 @@
-"""What a model is told of skills before the prompt: all by name, the active ones in full."""
+"""The text on skills before a model's prompt: all by name, the active ones in full."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ PROCEDURE = "procedure"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the skill of a task type says of rights."""
+    """The rights that the skill of a task type declares."""
 
     permissions: Sequence[str] = ()
     """The most that its tasks may get; nothing is cut where there are none."""
@@ -95,7 +95,7 @@ def stated_by(steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Elevation:
-    """What became of a step whose grants count."""
+    """The fate of a step whose grants count."""
 
     over: bool = False
     """Whether it has ended, so that a resumed run does not give them again."""

@@ -36,7 +36,7 @@ _NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(slots=True)
 class StepResult:
-    """How a planned step ended, as later steps refer to it."""
+    """The end of a planned step, as later steps refer to it."""
 
     status: StepStatus
     output: Any = None

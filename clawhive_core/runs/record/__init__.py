@@ -1,1 +1,1 @@
-"""What a run leaves behind: its rows, who owns it, and how it is read and shown."""
+"""The record of a run: its rows, its owner, and the ways to read and show it."""

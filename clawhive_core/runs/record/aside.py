@@ -1,4 +1,4 @@
-"""What is done beside something else, in a task of its own that ends with it."""
+"""Background work beside something else, in a task of its own that ends with it."""
 
 from __future__ import annotations
 

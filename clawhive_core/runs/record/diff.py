@@ -55,7 +55,7 @@ class StepChange:
 
 @dataclass(frozen=True, slots=True)
 class RunDiff:
-    """What differs between two runs; times and ids never do."""
+    """The differences between two runs; times and ids never count."""
 
     a: str
     b: str

@@ -1,4 +1,4 @@
-"""Where a run writes its events: the log, or in a replay the record it is compared with."""
+"""The journal of a run's events: the log, or in a replay the record it is compared with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunJournal(Journal, Protocol):
 
     @property
     def worker(self) -> str:
-        """Who executes the runs that are written here."""
+        """The worker that executes the runs that are written here."""
         ...
 
     async def hold(self) -> None:

@@ -1,4 +1,4 @@
-"""Who started whom: the runs above a run, and those that it started."""
+"""Lineage: the runs above a run, and those that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who executes a run: taken, kept, cancelled and recovered under a fence that only rises."""
+"""Ownership of runs: taken, kept, cancelled and recovered under a fence that only rises."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _SHOWN = (
 
 
 class _Fact(NamedTuple):
-    """What is shown of one event: some of its columns, and half of the time that all would take."""
+    """The columns of one event that are shown, read in half of the time that all would take."""
 
     seq: int
     ts: str

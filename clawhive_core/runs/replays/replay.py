@@ -396,7 +396,7 @@ def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What a replay found."""
+    """The findings of a replay."""
 
     run_id: str
     mode: str

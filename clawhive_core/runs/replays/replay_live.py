@@ -37,7 +37,7 @@ NOT_RECORDED = "not_recorded"
 
 @dataclass(slots=True)
 class Repeated:
-    """What a repeated run did, in order, to be held against the record."""
+    """The acts of a repeated run, in order, to be held against the record."""
 
     calls: list[tuple[ToolCall, CallScope, Outcome | None]] = field(
         default_factory=list["tuple[ToolCall, CallScope, Outcome | None]"]

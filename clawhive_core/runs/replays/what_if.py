@@ -1,4 +1,4 @@
-"""What today's policy would decide about the calls of a recorded run; nothing is executed."""
+"""The decisions of today's policy on the calls of a recorded run; nothing is executed."""
 
 from __future__ import annotations
 

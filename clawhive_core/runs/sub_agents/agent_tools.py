@@ -65,7 +65,7 @@ class Runner(Protocol):
 
 
 class _Slots:
-    """How many more sub-agents a run may have at work."""
+    """The number of sub-agents that a run may still have at work."""
 
     def __init__(self, at_once: int) -> None:
         self.free = anyio.Semaphore(at_once)

@@ -55,7 +55,7 @@ def _says(prompt: str, words: str) -> bool:
 
 @dataclass(slots=True)
 class Delegation:
-    """What the agents that rules start with a run say to its prompt, before its first turn."""
+    """The answers of agents that rules start with a run, before its first turn."""
 
     door: Door
     journal: Journal

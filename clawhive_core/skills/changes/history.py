@@ -1,4 +1,4 @@
-"""When a deprecation came into a contract, as git tells it."""
+"""The history of deprecations in a contract, as git tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a skill is there, or is not: who uses it, and what keeps it from being loaded."""
+"""The reasons that a skill is there, or is not: its users, and what keeps it from being loaded."""
 
 from __future__ import annotations
 

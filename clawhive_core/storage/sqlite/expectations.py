@@ -1,4 +1,4 @@
-"""What an append expects, read from the rooms' tables in its own transaction."""
+"""The expectations of an append, read from the tables in its own transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQLite's failures mean and what to do about them."""
+"""The meaning of SQLite's failures, and what to do about them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What of a projected table gives rights now, and the events that made it so."""
+    """The rows of a projected table that give rights now, and the events that made them."""
 
     table: str
     columns: str

@@ -94,7 +94,7 @@ def _listed(kinds: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the events of a log make beside themselves."""
+    """The tables that the events of a log make beside themselves."""
 
     schemas: Sequence[RoomSchema] = ()
     projections: Projections = field(default_factory=dict[str, Any])
@@ -180,7 +180,7 @@ class EventLog(Following):
 
     @property
     def listener_errors(self) -> int:
-        """How often a listener raised."""
+        """The number of times that a listener raised."""
         return self._writer.listener_errors
 
     async def append(

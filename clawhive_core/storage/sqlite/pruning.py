@@ -41,7 +41,7 @@ _ENDED = "SELECT DISTINCT run_id FROM events WHERE kind = 'run.end' AND ts < ?"
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """What nobody needs any more, as one snapshot of the log says."""
+    """The bodies that nobody needs any more, as one snapshot of the log says."""
 
     bodies: tuple[str, ...]
     last_seq: int

@@ -46,7 +46,7 @@ from clawhive_core.storage.sqlite.reader import Readers
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """How one kind of query is answered."""
+    """The way in which one kind of query is answered."""
 
     columns: str
     source: str

@@ -15,7 +15,7 @@ from clawhive_core.storage.sqlite.faults import storage_error
 
 
 class Usability:
-    """What stops the writing of a log, and how it is said.
+    """The state in which a log may be written, and the errors where it may not.
 
     Args:
         path: The log's file.

@@ -421,7 +421,7 @@ class Writer:
             raise self._usability.failure(error) from error
 
     def _check_open(self) -> None:
-        """What follows a foreign COMMIT or ROLLBACK would be kept row by row."""
+        """Refuse to go on after a foreign COMMIT or ROLLBACK: the rest would be kept row by row."""
         if not self._connection.in_transaction:
             raise self._usability.unusable(
                 "The code that runs within an append ended its transaction",
