@@ -1,4 +1,5 @@
 import json
+import math
 import tempfile
 from pathlib import Path
 
@@ -15,11 +16,12 @@ LAYERS = ("user config", "project config", "env", "flag")
 def values(setting):
     if setting.choices:
         return st.sampled_from(setting.choices)
-    low, high = (max(setting.bounds[0], -1000), min(setting.bounds[1], 1000))
+    low = math.ceil(max(setting.bounds[0], -1000))
+    high = math.floor(min(setting.bounds[1], 1000))
     return {
         "text": st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1),
-        "integer": st.integers(int(low), int(high)),
-        "number": st.integers(int(low), int(high)),
+        "integer": st.integers(low, high),
+        "number": st.integers(low, high),
         "flag": st.booleans(),
         "texts": st.lists(st.sampled_from("abcdef"), min_size=1, max_size=3),
     }[setting.kind]
