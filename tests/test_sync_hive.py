@@ -10,8 +10,9 @@ import pytest
 from clawhive_core import Hive, ToolMeta
 from clawhive_core.catalog.local import ToolsFacade
 from clawhive_core.errors import ClawHiveError, ConfigError, UsageError
+from clawhive_core.hive.hive import SyncHive
 from clawhive_core.hive.spawned import SubAgent
-from clawhive_core.hive.sync import SyncHive, SyncSession, SyncSubAgent, SyncTools
+from clawhive_core.hive.sync import SyncSession, SyncSubAgent, SyncTools
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.runs.session import Session
 

@@ -1,8 +1,8 @@
-"""The providers of a project's catalog beside those of its plugins."""
+"""The parts of a hive that its configuration decides: bounds, sandboxes, tools of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from clawhive_core.catalog.store import RESERVED, CatalogStore
@@ -11,21 +11,67 @@ from clawhive_core.execution.core_tools import artifacts, own_values
 from clawhive_core.execution.core_tools.provider import CoreProvider
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.core_tools.skill_open import skill_open
+from clawhive_core.execution.handlers.boxes import HandlerBoxes
 from clawhive_core.execution.handlers.handlers import skill_providers
-from clawhive_core.execution.sandbox.broker import SandboxProvider
-from clawhive_core.hive.boxes import Engines, handler_boxes, sandbox_broker
+from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
+from clawhive_core.execution.wiring import ExecutorLimits
+from clawhive_core.hive.running import Running
 from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.provider import ToolProvider
-from clawhive_core.runs.offering.agents import known_skills
+from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
+from clawhive_core.runs.model_calls.models import MODEL_SECONDS, Patience
+from clawhive_core.runs.model_calls.response_limits import ResponseLimits
+from clawhive_core.runs.offering.agents import agents_of, known_skills
 from clawhive_core.runs.plans.task_tools import task_providers
+from clawhive_core.runs.sub_agents.agent_tools import AgentProvider, SubAgents, is_nameable
+from clawhive_core.runs.sub_agents.child import Nursery
 from clawhive_core.skills.contracts.skill import Skill
+
+Engines = Callable[[], Sequence[SandboxEngine]]
+
+
+def executor_limits(config: Config) -> ExecutorLimits:
+    """Return the bounds of every call."""
+    return ExecutorLimits(call_depth=config.get("limits.call_depth"))
+
+
+def patience(config: Config, provider: str) -> Patience:
+    """Return how long a model provider is waited for, how often, and for how much."""
+    seconds = config.get(f"models.{provider}.timeout_sec")
+    limits = ResponseLimits(
+        config.get("limits.response_bytes"),
+        config.get("limits.response_events"),
+        config.get("limits.response_sec"),
+    )
+    retries = config.get(f"models.{provider}.max_retries")
+    return Patience(seconds or MODEL_SECONDS, retries, limits)
 
 
 def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> list[ToolProvider]:
     """Return the providers of ClawHive's own tools: those of sandboxes, those of the core."""
+    folder = config.root / config.get("sandbox.workspace")
+    commands, limits = config.get("sandbox.commands"), _sandbox_limits(config)
+    broker = SandboxBroker(engines, commands, limits, folder)
     opening = skill_open(library, partial(known_skills, config))
     core = CoreProvider((*own_values.TOOLS, *artifacts.TOOLS, opening))
-    return [SandboxProvider(sandbox_broker(config, engines)), core]
+    return [SandboxProvider(broker), core]
+
+
+def agent_provider(config: Config, running: Running, book: ApprovalBook) -> AgentProvider:
+    """Return the provider of `agent.NAME`; what cannot be a tool's name is noted."""
+    agents = agents_of(config)
+    for agent in agents:
+        if not is_nameable(agent):
+            running.note(f"the agent `{agent.name}` is no tool: rename it to letters and digits")
+    sub_agents = SubAgents(
+        running.live.log,
+        book,
+        lambda: Nursery(config, running.live.log, running.requests()),
+        running,
+        config.get("limits.agents_at_once"),
+    )
+    return AgentProvider(agents, sub_agents)
 
 
 async def offer_skills(
@@ -38,7 +84,22 @@ async def offer_skills(
     """Offer what skills export, and their tasks; none takes a known name. Return notes."""
     names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
-    found, notes = skill_providers(skills, handler_boxes(config, engines), taken)
+    boxes = HandlerBoxes(engines, _sandbox_limits(config), (config.user_dir,))
+    found, notes = skill_providers(skills, boxes, taken)
     await catalog.add(*found)
     await catalog.add(*task_providers(skills, catalog))
     return notes
+
+
+def _sandbox_limits(config: Config) -> SandboxLimits:
+    """Return the most that one program in a sandbox may use."""
+    return SandboxLimits(
+        wall_ms=config.get("sandbox.wall_ms"),
+        memory_bytes=config.get("sandbox.memory_bytes"),
+        stdout_bytes=config.get("sandbox.stdout_bytes"),
+        stderr_bytes=config.get("sandbox.stderr_bytes"),
+        files=config.get("sandbox.files"),
+        file_bytes=config.get("sandbox.file_bytes"),
+        processes=config.get("sandbox.processes"),
+        tool_calls=config.get("sandbox.tool_calls"),
+    )

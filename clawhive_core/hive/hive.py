@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, assert_type
 
 import anyio
 
@@ -17,7 +22,9 @@ from clawhive_core.catalog.assembly import Preferences
 from clawhive_core.catalog.local import ToolsFacade, configured_tools, revised
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import UsageError
+from clawhive_core.config.load import open_config
+from clawhive_core.errors import ClawHiveError, UsageError
+from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals.approval import Approvals
 from clawhive_core.execution.approvals.considered import consider
@@ -27,19 +34,37 @@ from clawhive_core.execution.executor import Executor
 from clawhive_core.execution.http.connections import Connections
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.execution.wiring import Wiring
+from clawhive_core.hive.assembly import (
+    agent_provider,
+    executor_limits,
+    offer_skills,
+    own_providers,
+    patience,
+)
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
-from clawhive_core.hive.limits import executor_limits, patience
-from clawhive_core.hive.opening import LoadPlugins, opened
-from clawhive_core.hive.project_log import Awaited, approval_book
+from clawhive_core.hive.project_log import Awaited, approval_book, open_verified
 from clawhive_core.hive.records import Records
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
+from clawhive_core.hive.sync import (
+    Blocking,
+    Loop,
+    SyncSession,
+    SyncSubAgent,
+    SyncTools,
+    blocking,
+    entered,
+    immediate,
+    in_thread,
+)
+from clawhive_core.hive.watchdog import Watched, watched
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import LOCAL_USER, Principal
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.ledger import Ledger
@@ -56,12 +81,15 @@ from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
     from clawhive_core.hive.replaying import ReplayMode
-    from clawhive_core.hive.sync import SyncHive
     from clawhive_core.policy.answers import Edited
+    from clawhive_core.policy.approvals import ApprovalBook
+    from clawhive_core.runs.options import RunKeywords
     from clawhive_core.runs.replays.replay import ReplayReport
     from clawhive_core.skills.report import SkillReport
 
-__all__ = ["Hive", "RunOptions"]
+__all__ = ["Hive", "RunOptions", "SyncHive"]
+
+LoadPlugins = Callable[[Config, Mapping[str, str]], PluginManager]
 
 
 class Hive:
@@ -141,25 +169,57 @@ class Hive:
             An async context manager that gives the Hive and closes it, providers included.
 
         Raises:
-            ConfigError: (on entering) the configuration cannot be used.
+            ConfigError: (on entering) the configuration cannot be used; `untrusted_project`: what
+                it was trusted to tighten is gone.
             StorageError: (on entering) `.clawhive/hive.db` cannot be opened; `forged_rights`: a
                 table of it gives a right that the log does not.
         """
         environment = dict(os.environ if env is None else env)
-        return opened(cls, path, flags or {}, environment, plugins or open_plugins)
+        return cls._opened(path, flags or {}, environment, plugins or open_plugins)
 
     @classmethod
+    @asynccontextmanager
+    async def _opened(
+        cls,
+        path: str | os.PathLike[str] | None,
+        flags: Mapping[str, Any],
+        env: Mapping[str, str],
+        plugins: LoadPlugins,
+    ) -> AsyncGenerator[Hive]:
+        config = open_config(path, flags, env)
+        config.require_kept()
+        redactor = Redactor(by_form=True)
+        manager = plugins(config, PluginEnvironment(env, redactor.add))
+        log = open_verified(config, lambda: manager, redactor)
+        with watched(Watched(log, config.get("limits.blocked_sec"), manager.packages)):
+            try:
+                hive = cls(config, log, manager, env)
+            except BaseException:
+                log.close()
+                raise
+            async with hive.working():
+                yield hive
+
+    @classmethod
+    @contextmanager
     def open_sync(
-        cls, path: str | os.PathLike[str] | None = None, **options: Any
-    ) -> AbstractContextManager[SyncHive]:
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        flags: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        plugins: LoadPlugins | None = None,
+    ) -> Generator[SyncHive]:
         """Open a project for a program without async; arguments and errors are those of `open`.
 
         Returns:
             A context manager that gives a hive whose methods block.
-        """
-        from clawhive_core.hive.sync import opened
 
-        return opened(cls.open(path, **options))
+        Raises:
+            UsageError: (on entering) `inside_event_loop`, where this thread runs one.
+        """
+        with in_thread(cls.open(path, flags=flags, env=env, plugins=plugins)) as (hive, loop):
+            yield SyncHive(hive, loop)
 
     @property
     def root(self) -> Path:
@@ -173,7 +233,7 @@ class Hive:
         task: str | None = None,
         input: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
-        **more: Any,
+        **more: Unpack[RunKeywords],
     ) -> dict[str, Any]:
         """Run a prompt with a model, or a task type by name, to its end.
 
@@ -361,9 +421,6 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        from clawhive_core.hive.agents import agent_provider
-        from clawhive_core.hive.assembly import offer_skills, own_providers
-
         await self.catalog.add_foreign(*self.plugins.providers())
         add, config = self.catalog.add, self.config
         await add(*own_providers(config, self._contributed.sandboxes, self._library))
@@ -414,3 +471,104 @@ class Hive:
 
 def _one_call() -> RunOptions:
     return RunOptions(command="clawhive tools call", approve="deny")
+
+
+class SyncHive(Blocking["Hive"]):
+    """A Hive whose methods block; arguments, answers and errors are those of `Hive`.
+
+    Any thread may call it. Whoever still waits when it is closed gets `cancelled`.
+
+    Example:
+        ::
+
+            with Hive.open_sync() as hive:
+                run = hive.run(task="run_code_snippet", input={"language": "python", "code": "1"})
+                print(run["status"])
+    """
+
+    def __init__(self, inner: Hive, loop: Loop) -> None:
+        super().__init__(inner, loop)
+        self.tools = SyncTools(inner.tools, loop)
+        """Adds and removes tools while the process runs."""
+
+    run = blocking(lambda: Hive.run)
+    call = blocking(lambda: Hive.call)
+    explain = blocking(lambda: Hive.explain)
+    replay = blocking(lambda: Hive.replay)
+    resume = blocking(lambda: Hive.resume)
+    edited = blocking(lambda: Hive.edited)
+    rules = immediate(lambda: Hive.rules)
+    check_skills = immediate(lambda: Hive.check_skills)
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        return self._inner.config
+
+    @property
+    def root(self) -> Path:
+        """The project root."""
+        return self._inner.root
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """The problems that stopped nothing, as sentences."""
+        return tuple(self._inner.notes)
+
+    @property
+    def records(self) -> Records:
+        """The records of the log, page by page."""
+        return self._inner.records
+
+    @property
+    def approvals(self) -> ApprovalBook:
+        """The calls that wait for a person, and their answers; its methods block already."""
+        return self._inner.approvals
+
+    def spawn(
+        self,
+        task: str,
+        agent: str,
+        *,
+        parent: SyncSession | None = None,
+        options: RunOptions | None = None,
+    ) -> SyncSubAgent:
+        """Start a sub-agent beside this program; return its handle; see `Hive.spawn`."""
+        above = None if parent is None else parent.inner
+        work = partial(self._inner.spawn, task, agent, parent=above, options=options)
+        return SyncSubAgent(self._loop.do(work), self._loop)
+
+    @contextmanager
+    def session(
+        self, principal: str | Principal = LOCAL_USER, options: RunOptions | None = None
+    ) -> Generator[SyncSession]:
+        """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
+        self._loop.check_open()
+        inner = self._inner.session(principal, options)
+        with entered(self._loop.portal, inner) as session:
+            yield SyncSession(session, self._loop)
+
+    def events(self, since: int = 0) -> Generator[StoredEvent]:
+        """Yield the log's events after a sequence number, then those to come, until it closes."""
+        stream = self._inner.events(since)
+        try:
+            while True:
+                yield self._loop.do(stream.__anext__)
+        except ClawHiveError as error:
+            if error.code != "cancelled":
+                raise
+        except GeneratorExit:
+            with suppress(ClawHiveError):  # the hive is closed, and the stream with it
+                self._loop.do(stream.aclose)
+            raise
+
+
+if TYPE_CHECKING:
+
+    def types_are_derived(hive: SyncHive, session: SyncSession) -> None:
+        """Fail the type check where a derived method loses its arguments or its answer."""
+        assert_type(hive.run("x", task=None), dict[str, Any])
+        assert_type(hive.resume("last"), dict[str, Any])
+        assert_type(session.invoke("a.tool", {}), Outcome)
+        assert_type(hive.tools.remove("a.tool"), str)
+        hive.explain(1, {})  # pyright: ignore[reportArgumentType] - a name is text

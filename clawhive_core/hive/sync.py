@@ -1,36 +1,28 @@
-"""The hive for programs without async: each call blocks until its work is done.
+"""Blocking forms of what lives in an event loop: a session, a sub-agent, the tools of a hive.
 
-Its methods are derived from those of the objects that it stands for, types included.
+Their methods are derived from those of the objects that they stand for, types included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import field
 from functools import partial, wraps
-from pathlib import Path
 from threading import Event as Flag
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, assert_type, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.principal import LOCAL_USER, Principal
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from anyio.from_thread import BlockingPortal
 
     from clawhive_core.catalog.local import ToolsFacade  # noqa: TC004 - its types are read, no value
-    from clawhive_core.config.config import Config
-    from clawhive_core.execution.door import Outcome
-    from clawhive_core.hive.hive import Hive  # noqa: TC004 - its types are read, no value
-    from clawhive_core.hive.records import Records
     from clawhive_core.hive.spawned import SubAgent  # noqa: TC004 - its types are read, no value
-    from clawhive_core.model.events import StoredEvent
-    from clawhive_core.policy.approvals import ApprovalBook
-    from clawhive_core.runs.requests import RunOptions
     from clawhive_core.runs.session import Session  # noqa: TC004 - its types are read, no value
 
 P = ParamSpec("P")
@@ -39,8 +31,11 @@ Inner = TypeVar("Inner")
 
 
 @contextmanager
-def opened(hive: AbstractAsyncContextManager[Hive]) -> Generator[SyncHive]:
-    """Enter a Hive in a thread with an event loop of its own, and leave it at the end.
+def in_thread(manager: AbstractAsyncContextManager[T]) -> Generator[tuple[T, Loop]]:
+    """Enter an async context in a thread with an event loop of its own; leave it at the end.
+
+    Returns:
+        What the context gives, and what does work in its loop.
 
     Raises:
         UsageError: `inside_event_loop`, where the caller's thread runs one.
@@ -48,10 +43,10 @@ def opened(hive: AbstractAsyncContextManager[Hive]) -> Generator[SyncHive]:
     from anyio.from_thread import start_blocking_portal
 
     _refuse_event_loop()
-    with start_blocking_portal() as portal, _entered(portal, hive) as inner:
-        loop = _Loop(portal)
+    with start_blocking_portal() as portal, entered(portal, manager) as inner:
+        loop = Loop(portal)
         try:
-            yield SyncHive(inner, loop)
+            yield inner, loop
         finally:
             loop.give_up()
 
@@ -72,7 +67,7 @@ def _refuse_event_loop() -> None:
 
 
 @contextmanager
-def _entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) -> Generator[T]:
+def entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) -> Generator[T]:
     """Enter an async context; what ends the caller's thread must not end the event loop too."""
     held: BaseException | None = None
     try:
@@ -89,11 +84,11 @@ def _entered(portal: BlockingPortal, manager: AbstractAsyncContextManager[T]) ->
 
 
 @dataclass(slots=True)
-class _Loop:
+class Loop:
     """Does work in the event loop's thread for callers of any other."""
 
     portal: BlockingPortal
-    _pending: dict[Future[Any], Flag] = field(default_factory=dict[Future[Any], Flag])
+    _pending: dict[Future[Any], Flag] = field(default_factory=dict["Future[Any]", Flag])
     _lock: Lock = field(default_factory=Lock)
     _closed: bool = False
 
@@ -103,6 +98,8 @@ class _Loop:
         Raises:
             ClawHiveError: `cancelled`, where the hive is closed.
         """
+        from concurrent.futures import CancelledError
+
         ended = Flag()
 
         async def whole() -> T:
@@ -154,10 +151,10 @@ class _Loop:
             self._stop(future)
 
 
-class _Blocking(Generic[Inner]):
+class Blocking(Generic[Inner]):
     """Stands for an object of the event loop, and does its work there."""
 
-    def __init__(self, inner: Inner, loop: _Loop) -> None:
+    def __init__(self, inner: Inner, loop: Loop) -> None:
         self._inner, self._loop = inner, loop
 
     def derived(self, name: str, *, now: bool) -> Callable[..., Any]:
@@ -187,30 +184,32 @@ class _Derived(Generic[P, T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, blocking: _Blocking[Any], owner: type | None = None) -> Callable[P, T]:
+    def __get__(self, blocking: Blocking[Any], owner: type | None = None) -> Callable[P, T]:
         return blocking.derived(self._name, now=self._now)
 
 
-def _waits(of: Callable[[], Callable[Concatenate[Any, P], Awaitable[T]]]) -> _Derived[P, T]:
+def blocking(of: Callable[[], Callable[Concatenate[Any, P], Awaitable[T]]]) -> _Derived[P, T]:
+    """Return an async method as one that blocks until its work is done."""
     return _Derived(cast("Callable[[], Callable[Concatenate[Any, P], T]]", of), now=False)
 
 
-def _now(of: Callable[[], Callable[Concatenate[Any, P], T]]) -> _Derived[P, T]:
+def immediate(of: Callable[[], Callable[Concatenate[Any, P], T]]) -> _Derived[P, T]:
+    """Return a method that waits for nothing as one for other threads."""
     return _Derived(of, now=True)
 
 
-class SyncTools(_Blocking["ToolsFacade"]):
+class SyncTools(Blocking["ToolsFacade"]):
     """Adds and removes tools while the process runs, as `Hive.tools` does."""
 
-    add = _now(lambda: ToolsFacade.add)
-    remove = _now(lambda: ToolsFacade.remove)
+    add = immediate(lambda: ToolsFacade.add)
+    remove = immediate(lambda: ToolsFacade.remove)
 
 
-class SyncSession(_Blocking["Session"]):
+class SyncSession(Blocking["Session"]):
     """A session whose calls block, as `Hive.session` gives it."""
 
-    call = _waits(lambda: Session.call)
-    invoke = _waits(lambda: Session.invoke)
+    call = blocking(lambda: Session.call)
+    invoke = blocking(lambda: Session.invoke)
 
     @property
     def inner(self) -> Session:
@@ -228,115 +227,14 @@ class SyncSession(_Blocking["Session"]):
         return self._inner.conversation_id
 
 
-class SyncSubAgent(_Blocking["SubAgent"]):
+class SyncSubAgent(Blocking["SubAgent"]):
     """A sub-agent at work, whose methods block; see `Hive.spawn`."""
 
-    result = _waits(lambda: SubAgent.result)
-    cancel = _waits(lambda: SubAgent.cancel)
-    merge = _waits(lambda: SubAgent.merge)
+    result = blocking(lambda: SubAgent.result)
+    cancel = blocking(lambda: SubAgent.cancel)
+    merge = blocking(lambda: SubAgent.merge)
 
     @property
     def done(self) -> bool:
         """Whether it has ended, or waits for a person."""
         return self._inner.done
-
-
-class SyncHive(_Blocking["Hive"]):
-    """A Hive whose methods block; arguments, answers and errors are those of `Hive`.
-
-    Any thread may call it. Whoever still waits when it is closed gets `cancelled`.
-
-    Example:
-        ::
-
-            with Hive.open_sync() as hive:
-                run = hive.run(task="run_code_snippet", input={"language": "python", "code": "1"})
-                print(run["status"])
-    """
-
-    def __init__(self, inner: Hive, loop: _Loop) -> None:
-        super().__init__(inner, loop)
-        self.tools = SyncTools(inner.tools, loop)
-        """Adds and removes tools while the process runs."""
-
-    run = _waits(lambda: Hive.run)
-    call = _waits(lambda: Hive.call)
-    explain = _waits(lambda: Hive.explain)
-    replay = _waits(lambda: Hive.replay)
-    resume = _waits(lambda: Hive.resume)
-    edited = _waits(lambda: Hive.edited)
-    rules = _now(lambda: Hive.rules)
-    check_skills = _now(lambda: Hive.check_skills)
-
-    @property
-    def config(self) -> Config:
-        """The configuration."""
-        return self._inner.config
-
-    @property
-    def root(self) -> Path:
-        """The project root."""
-        return self._inner.root
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """The problems that stopped nothing, as sentences."""
-        return tuple(self._inner.notes)
-
-    @property
-    def records(self) -> Records:
-        """The records of the log, page by page."""
-        return self._inner.records
-
-    @property
-    def approvals(self) -> ApprovalBook:
-        """The calls that wait for a person, and their answers; its methods block already."""
-        return self._inner.approvals
-
-    def spawn(
-        self,
-        task: str,
-        agent: str,
-        *,
-        parent: SyncSession | None = None,
-        options: RunOptions | None = None,
-    ) -> SyncSubAgent:
-        """Start a sub-agent beside this program; return its handle; see `Hive.spawn`."""
-        above = None if parent is None else parent.inner
-        work = partial(self._inner.spawn, task, agent, parent=above, options=options)
-        return SyncSubAgent(self._loop.do(work), self._loop)
-
-    @contextmanager
-    def session(
-        self, principal: str | Principal = LOCAL_USER, options: RunOptions | None = None
-    ) -> Generator[SyncSession]:
-        """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
-        self._loop.check_open()
-        inner = self._inner.session(principal, options)
-        with _entered(self._loop.portal, inner) as session:
-            yield SyncSession(session, self._loop)
-
-    def events(self, since: int = 0) -> Generator[StoredEvent]:
-        """Yield the log's events after a sequence number, then those to come, until it closes."""
-        stream = self._inner.events(since)
-        try:
-            while True:
-                yield self._loop.do(stream.__anext__)
-        except ClawHiveError as error:
-            if error.code != "cancelled":
-                raise
-        except GeneratorExit:
-            with suppress(ClawHiveError):  # the hive is closed, and the stream with it
-                self._loop.do(stream.aclose)
-            raise
-
-
-if TYPE_CHECKING:
-
-    def types_are_derived(hive: SyncHive, session: SyncSession) -> None:
-        """Fail the type check where a derived method loses its arguments or its answer."""
-        assert_type(hive.run("x", task=None), dict[str, Any])
-        assert_type(hive.resume("last"), dict[str, Any])
-        assert_type(session.invoke("a.tool", {}), Outcome)
-        assert_type(hive.tools.remove("a.tool"), str)
-        hive.explain(1, {})  # pyright: ignore[reportArgumentType] - a name is text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import ApproveMode, Ask, Signal, unheard
@@ -61,6 +61,27 @@ class RunOptions:
                 raise UsageError(
                     f"`{name}` cannot be {_shown(value)}", place=name, fix=f"give {wanted}"
                 )
+
+
+class RunKeywords(TypedDict, total=False):
+    """The fields of `RunOptions` as keyword arguments."""
+
+    model: str | None
+    grants: Sequence[str]
+    session: str | None
+    planner: str | None
+    out: str | PathLike[str] | None
+    max_tool_rounds: int | None
+    command: str
+    title: str
+    on_start: Callable[[RunRequest], None]
+    on_signal: Callable[[Signal], None]
+    stream: bool
+    approve: ApproveMode
+    skills: Sequence[str]
+    agent: str | None
+    words: Sequence[str] | None
+    ask: Ask | None
 
 
 def prompt_of(value: Any) -> str:

@@ -1,11 +1,12 @@
 """What a caller's own code may say of a run, and the answer to everything else."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from clawhive_core.errors import UsageError
-from clawhive_core.runs.options import RunOptions
+from clawhive_core.runs.options import RunKeywords, RunOptions
 from clawhive_core.testing import ScriptedModel, memory_hive
 
 
@@ -70,3 +71,9 @@ def test_a_long_value_is_cut_in_the_error():
     with pytest.raises(UsageError) as refused:
         RunOptions(grants="x" * 10_000)
     assert len(refused.value.message) < 200
+
+
+def test_every_option_is_a_keyword_of_a_run_of_the_same_type():
+    fields = {each.name: each.type for each in dataclasses.fields(RunOptions)}
+    kinds = {name: each.__forward_arg__ for name, each in RunKeywords.__annotations__.items()}
+    assert kinds == fields
