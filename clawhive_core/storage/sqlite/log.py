@@ -124,7 +124,6 @@ class EventLog(Following):
         self._writer = writer
         self._readers = readers
         self._now = now
-        self._appending: set[Append] = set()
         self._lease = lease
         self.redactor = redactor
         self.id = database_id(readers.get())
@@ -213,22 +212,10 @@ class EventLog(Following):
     async def _ended(self, item: Append) -> list[int]:
         import asyncio
 
-        # Nobody else appends now: committed in this thread it costs half of a change of threads.
-        # Else it waits for company, because one commit serves all that wait for it.
-        held, writer = self._appending, self._writer
-        alone = not (held or writer.crowded)
-        held.add(item)
-        try:
-            if alone and writer.commit_here(item):
-                # Others get their turn, and a cancelled caller hears of it, here too.
-                await asyncio.sleep(0)
-                return item.result()
-            ended = item.waits_in(asyncio.get_running_loop())
-            writer.submit(item)
-            await ended
-            return item.result()
-        finally:
-            held.discard(item)
+        ended = item.waits_in(asyncio.get_running_loop())
+        self._writer.submit(item)
+        await ended
+        return item.result()
 
     def append_now(
         self,

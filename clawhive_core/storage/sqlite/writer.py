@@ -6,7 +6,6 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -72,10 +71,7 @@ class Writer:
         self._pages = 0
         self._lingering = False
         self._rung = False
-        self._waiting = 0
-        self.crowded = False
-        """Whether several waited for the last commit at a time, so that more will come."""
-        self._ringing: AbstractEventLoop | None = None
+        self._gathering: AbstractEventLoop | None = None
         self._synced = False
         self._version = connection.cursor()
         self._revoked = 0
@@ -83,7 +79,7 @@ class Writer:
         """The epoch while a transaction is open, in which nobody else can commit."""
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
-        # Whoever calls `commit_here` waits for nobody and moves no pages into the file.
+        # A loop's thread waits for nobody and moves no pages into the file.
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._thread = threading.Thread(target=self._run, name="clawhive-log", daemon=True)
@@ -99,23 +95,12 @@ class Writer:
         with self._gate:
             self._usability.require()
             self._queue.put(item)
-            self._waiting += not item.is_flush
-        if item.loop is None or not (self.crowded or self._is_light(item)):
+        if item.loop is None:
             self._ring()
-        elif self._ringing is not item.loop:
+        elif self._gathering is not item.loop:
             # All that are ready in this turn of the loop come first: one commit serves them.
-            self._ringing = item.loop
-            item.loop.call_soon(self._gathered, item.loop)
-
-    def _gathered(self, loop: AbstractEventLoop, *, last: bool = False) -> None:
-        """Commit what came together in a turn of a loop, in its thread where that may be."""
-        if self.crowded and self._waiting == 1 and not last:
-            # One of the crowd is a turn ahead of it: waiting once brings them together for good.
-            loop.call_soon(partial(self._gathered, loop, last=True))
-            return
-        self._ringing = None
-        if self._queue.items and not self._commit_gathered(loop):
-            self._ring()
+            self._gathering = item.loop
+            item.loop.call_soon(self._commit_gathered, item.loop)
 
     def _ring(self) -> None:
         # Both flags are lowered before the queue is emptied, so no event is left behind.
@@ -123,43 +108,25 @@ class Writer:
             self._rung = True
             self._bell.put("now")
 
-    def commit_here(self, item: Append) -> bool:
-        """Commit an append, and what was queued before it, in the calling thread.
+    def _commit_gathered(self, loop: AbstractEventLoop) -> None:
+        """Commit what is queued in the calling thread, a loop's own, where it need not wait there.
 
-        It does so only where nothing must be waited for: the disk, another writer, or code that
-        belongs into the writer's thread. Else it does nothing and returns False.
-
-        Raises:
-            LogWriteFailed: As for `submit`.
+        It waits for the disk, another writer, or much work; the writer's thread does that.
         """
-        if not (self._is_light(item) and self._may_work_here()):
-            return False
-        try:
-            with self._gate:
-                self._usability.require()
-            if item.is_flush and not self._queue.items:
-                return True
-            batch = self._commit_at_once(item)
-        finally:
-            self._turn.release()
-        if batch is None:
-            return False
-        wake(batch)
-        return True
-
-    def _commit_gathered(self, loop: AbstractEventLoop) -> bool:
-        """Do what `commit_here` does, of what is queued."""
+        self._gathering = None
+        if not self._queue.items:
+            return
         if not self._may_work_here():
-            return False
+            self._ring()
+            return
         try:
             batch = self._commit_at_once()
-            self.crowded, self._waiting = self._waiting > 1, 0
         finally:
             self._turn.release()
         if batch is None:
-            return False
-        wake(batch, here=loop)
-        return True
+            self._ring()
+        else:
+            wake(batch, here=loop)
 
     def _may_work_here(self) -> bool:
         """Take the turn of the writer's thread, where that is free and its work is little."""
@@ -167,27 +134,27 @@ class Writer:
             return False
         return self._turn.acquire(blocking=False)
 
-    def _commit_at_once(self, *items: Append) -> list[Append] | None:
-        """Commit what is queued, and items; return the former, None where others must do it."""
-        queued = self._queue.take()
-        batch = [*queued, *items]
+    def _commit_at_once(self) -> list[Append] | None:
+        """Commit what is queued and return it; None where the writer's thread must do it."""
+        batch = self._queue.take()
         size = 0
-        for each in queued:
+        for each in batch:
             size += each.size if self._is_light(each) else MUCH  # a heavy one is too much
         if size >= MUCH:
-            self._queue.put_back(queued)
+            self._queue.put_back(batch)
             return None
         try:
-            self._commit(batch, patience=0)
+            if size or not all(item.is_flush for item in batch):
+                self._commit(batch, patience=0)
         except BaseException as error:
             if is_busy(error) and not self._connection.in_transaction:
-                self._queue.put_back(queued)
+                self._queue.put_back(batch)
                 return None
             self._fail(batch, error)
             if not isinstance(error, Exception):  # Ctrl-C, which this thread may get
-                wake(queued)
+                wake(batch)
                 raise
-        return queued
+        return batch
 
     def _is_light(self, item: Append) -> bool:
         """Whether all that an append needs is a little work and no disk."""
@@ -273,7 +240,6 @@ class Writer:
         self._lingering = self._rung = False
         closing = self._usability.closing
         batch = self._queue.take()
-        self.crowded, self._waiting = self._waiting > 1, 0
         self._lingering = bool(batch)
         if batch:
             self._process(batch)

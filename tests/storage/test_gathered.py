@@ -1,4 +1,4 @@
-"""Appends that no other runs beside: committed where they are made, if nothing waits."""
+"""Appends of an event loop: those of one turn are one commit, in its own thread where it may."""
 
 import asyncio
 import os
@@ -33,22 +33,32 @@ def count(connection, _):
     connection.execute("INSERT INTO counters VALUES (1)")
 
 
-async def is_committed_here(log, *events, **options):
-    """Append, and return whether that only gave others their turn instead of waiting."""
-    coroutine = log.append(*events, **options)
-    try:
-        return coroutine.send(None) is None
-    finally:
-        coroutine.close()
+async def commits(log, *appends):
+    """Await appends of one turn; return for each commit whether this thread did it."""
+    idle(log)
+    begun = []
+
+    def trace(sql):
+        if sql.startswith("BEGIN"):
+            begun.append(threading.get_ident())
+
+    log._writer._connection.set_trace_callback(trace)
+    await asyncio.gather(*appends)
+    log._writer._connection.set_trace_callback(None)
+    return [ident == threading.get_ident() for ident in begun]
+
+
+HERE, WRITER = [True], [False]
 
 
 def kinds(log):
     return [stored.event.kind for stored in log.events()]
 
 
-async def test_a_lone_append_is_committed_by_its_caller_behind_what_was_posted(log, path, tmp_path):
+async def test_appends_are_committed_by_their_loop_behind_what_was_posted(log, path, tmp_path):
     log.post(Event("a", {}))
-    assert await is_committed_here(log, Event("b", {}), Event("c", {"output": Blob("x" * 600)}))
+    output = Blob("x" * 600)
+    assert await commits(log, log.append(Event("b", {}), Event("c", {"output": output}))) == HERE
     assert kinds(log) == ["a", "b", "c"]
     assert await log.append(Event("d", {})) == [4]
     assert log.load(list(log.events())[2].event.body["output"]) == "x" * 600
@@ -56,7 +66,7 @@ async def test_a_lone_append_is_committed_by_its_caller_behind_what_was_posted(l
     assert verify(path, tmp_path / "user").ok
 
 
-async def test_a_lone_caller_gives_others_their_turn_and_hears_that_it_is_cancelled(log):
+async def test_a_caller_gives_others_their_turn_and_hears_that_it_is_cancelled(log):
     turns = []
 
     async def other():
@@ -76,63 +86,30 @@ async def test_a_lone_caller_gives_others_their_turn_and_hears_that_it_is_cancel
     "options", [{"sync": True}, {"effect": lambda _: None}], ids=["sync", "effect"]
 )
 async def test_what_waits_for_the_disk_or_runs_foreign_code_is_left_to_the_writer(log, options):
-    assert not await is_committed_here(log, Event("a", {}), **options)
-    await log.flush()
+    assert await commits(log, log.append(Event("a", {}), **options)) == WRITER
     assert kinds(log) == ["a"]
 
 
 async def test_much_is_left_to_the_writer(log):
-    assert not await is_committed_here(log, Event("a", {"output": Blob("x" * 100_000)}))
-    assert not await is_committed_here(log, Event("b", {"text": "x" * 100_000}))
-    await log.flush()
+    assert await commits(log, log.append(Event("a", {"output": Blob("x" * 100_000)}))) == WRITER
+    assert await commits(log, log.append(Event("b", {"text": "x" * 100_000}))) == WRITER
     for number in range(70):
         log.post(Event("c", {"n": number}))
-    assert not await is_committed_here(log, Event("d", {}))
-    await log.flush()
+    assert await commits(log, log.append(Event("d", {}))) == WRITER
     assert kinds(log) == ["a", "b", *["c"] * 70, "d"]
 
 
-async def test_an_append_beside_another_waits_for_company(log):
-    first = log.append(Event("a", {}))
-    assert first.send(None) is None
-    assert not await is_committed_here(log, Event("b", {}))
-    with pytest.raises(StopIteration, match="1"):
-        first.send(None)
-    await log.flush()
-    idle(log)
-    assert await is_committed_here(log, Event("c", {}))
-    assert kinds(log) == ["a", "b", "c"]
-
-
-async def test_appends_of_one_turn_share_a_commit_in_the_thread_of_their_loop(log, path, tmp_path):
-    begun = []
-
-    def trace(sql):
-        if sql.startswith("BEGIN"):
-            begun.append(threading.get_ident())
-
-    log._writer._connection.set_trace_callback(trace)
+async def test_appends_of_one_turn_share_a_commit(log, path, tmp_path):
     names = [f"e{number}" for number in range(8)]
-    seqs = await asyncio.gather(*(log.append(Event(name, {})) for name in names))
-    log._writer._connection.set_trace_callback(None)
-    assert begun == [threading.get_ident()] * 2  # the first could not know of the others
-    assert sorted(seqs) == [[number] for number in range(1, 9)]
-    assert sorted(kinds(log)) == names
+    assert await commits(log, *(log.append(Event(name, {})) for name in names)) == HERE
+    assert kinds(log) == names
     log.close()
     assert verify(path, tmp_path / "user").ok
 
 
 async def test_much_of_one_turn_is_left_to_the_writer(log):
-    begun = []
-
-    def trace(sql):
-        if sql.startswith("BEGIN"):
-            begun.append(threading.get_ident())
-
-    log._writer._connection.set_trace_callback(trace)
-    await asyncio.gather(*(log.append(Event("a", {"text": "x" * 60_000})) for _ in range(7)))
-    log._writer._connection.set_trace_callback(None)
-    assert [ident == threading.get_ident() for ident in begun] == [True, False]
+    much = [log.append(Event("a", {"text": "x" * 60_000})) for _ in range(7)]
+    assert await commits(log, *much) == WRITER
 
 
 async def test_appends_of_one_turn_wait_for_another_process_without_stopping_the_loop(log, path):
@@ -157,16 +134,14 @@ async def test_appends_of_one_turn_that_fail_all_say_so(log, monkeypatch):
 
 async def test_projections_are_left_to_the_writer_also_those_of_what_was_posted(open_log):
     log = open_log((COUNTERS,), {"counted": (count,)})
-    assert not await is_committed_here(log, Event("counted", {}))
-    await log.flush()
+    assert await commits(log, log.append(Event("counted", {}))) == WRITER
     log.post(Event("counted", {}))
-    assert not await is_committed_here(log, Event("a", {}))
-    await log.flush()
+    assert await commits(log, log.append(Event("a", {}))) == WRITER
     assert kinds(log) == ["counted", "counted", "a"]
     assert len(log.read("SELECT * FROM counters")) == 2
 
 
-async def test_listeners_are_told_by_the_writer_also_of_lone_appends(log):
+async def test_listeners_are_told_by_the_writer(log):
     threads = []
     stop = log.listen(lambda _: threads.append(threading.get_ident()))
     await log.append(Event("a", {}))
@@ -174,11 +149,10 @@ async def test_listeners_are_told_by_the_writer_also_of_lone_appends(log):
     assert threads
     assert threading.get_ident() not in threads
     stop()
-    idle(log)
-    assert await is_committed_here(log, Event("b", {}))
+    assert await commits(log, log.append(Event("b", {}))) == HERE
 
 
-async def test_a_lone_append_waits_for_another_process_without_stopping_the_loop(log, path):
+async def test_what_was_posted_goes_first_also_where_another_process_writes(log, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         log.post(Event("a", {}))
@@ -200,7 +174,7 @@ async def test_a_file_that_stays_locked_fails_the_append_after_some_time(log, pa
     assert await log.append(Event("after", {})) == [1]
 
 
-async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
+async def test_while_the_writer_works_an_append_waits_for_its_turn(log):
     entered, release = threading.Event(), threading.Event()
 
     def hold(_):
@@ -209,15 +183,17 @@ async def test_while_the_writer_works_a_lone_append_waits_for_its_turn(log):
 
     gate = asyncio.ensure_future(log.append(Event("gate", {}), effect=hold))
     await asyncio.to_thread(entered.wait, 300)
-    assert not await is_committed_here(log, Event("a", {}))
+    waiting = asyncio.ensure_future(log.append(Event("a", {})))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not waiting.done()
     release.set()
-    await gate
-    await log.flush()
+    await asyncio.gather(gate, waiting)
     assert kinds(log) == ["gate", "a"]
 
 
 @pytest.mark.parametrize("posted", [True, False])
-async def test_a_lone_append_that_fails_says_so_and_a_lost_post_stops_the_log(log, path, posted):
+async def test_an_append_that_fails_says_so_and_a_lost_post_stops_the_log(log, path, posted):
     moved = path.with_name("moved.db")
     path.rename(moved)
     if posted:
@@ -232,22 +208,22 @@ async def test_a_lone_append_that_fails_says_so_and_a_lost_post_stops_the_log(lo
         assert await log.append(Event("after", {})) == [1]
 
 
-async def test_a_closed_log_refuses_a_lone_append(log):
+async def test_a_closed_log_refuses_an_append(log):
     log.close()
     with pytest.raises(LogWriteFailed, match="closed"):
         await log.append(Event("a", {}))
 
 
-async def test_an_interrupt_within_the_commit_reaches_the_caller(log, monkeypatch):
+def test_an_interrupt_within_the_commit_ends_the_loop_and_keeps_the_log_usable(log, monkeypatch):
     class Interrupted:
         def __fspath__(self):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(log._writer, "_name", Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        await log.append(Event("a", {}))
+        asyncio.run(log.append(Event("a", {})))
     monkeypatch.undo()
-    assert await log.append(Event("b", {})) == [1]
+    assert asyncio.run(log.append(Event("b", {}))) == [1]
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -273,20 +249,16 @@ async def test_a_reader_that_holds_the_write_ahead_log_stops_nothing(log, path, 
     assert len(kinds(log)) == 51
 
 
-def test_a_crowd_whose_loop_ends_before_its_turn_loses_nothing(log):
-    async def crowd():
-        await asyncio.gather(*(log.append(Event("a", {})) for _ in range(5)))
-
-    async def leave(loop):
-        tasks = [loop.create_task(log.append(Event("b", {}))) for _ in range(3)]
+def test_appends_whose_loop_stops_before_their_commit_are_not_lost(log):
+    async def leave():
+        tasks = [asyncio.ensure_future(log.append(Event("a", {}))) for _ in range(3)]
         await asyncio.sleep(0)
         return tasks
 
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(crowd())
-    left = loop.run_until_complete(leave(loop))
-    log.append_now(Event("c", {}))
-    assert kinds(log) == [*["a"] * 5, *["b"] * 3, "c"]
+    left = loop.run_until_complete(leave())
+    log.append_now(Event("b", {}))
+    assert kinds(log) == [*["a"] * 3, "b"]
     loop.run_until_complete(asyncio.gather(*left))
     loop.close()
 
@@ -305,20 +277,10 @@ def test_a_forked_child_is_refused_instead_of_writing_with_its_parents_connectio
 
 
 async def test_a_flush_commits_what_was_posted_where_it_is_called_and_else_touches_nothing(log):
-    begun = []
-
-    def trace(sql):
-        if sql.startswith("BEGIN"):
-            begun.append(threading.get_ident())
-
     await log.append(Event("a", {}))
-    log._writer._connection.set_trace_callback(trace)
-    await log.flush()
-    assert begun == []
+    assert await commits(log, log.flush()) == []
     log.post(Event("b", {}))
-    await log.flush()
-    log._writer._connection.set_trace_callback(None)
-    assert begun == [threading.get_ident()]
+    assert await commits(log, log.flush()) == HERE
     assert kinds(log) == ["a", "b"]
 
 
@@ -375,8 +337,10 @@ async def test_what_is_put_back_because_another_process_writes_still_presses(log
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         put_pressing(log, Event("a", {}))
-        assert not log._writer.commit_here(Append(log._rows([Event("b", {})])))
+        waiting = asyncio.ensure_future(log.append(Event("b", {})))
+        for _ in range(10):
+            await asyncio.sleep(0)
         assert log._writer.is_full(Append())
         other.execute("ROLLBACK")
-    await log.flush()
-    assert kinds(log) == ["a"]
+    await waiting
+    assert kinds(log) == ["a", "b"]
