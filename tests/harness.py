@@ -20,6 +20,8 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.storage.sqlite.inspection import inspect
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SCHEMA
+from clawhive_core.storage.sqlite.tables import PROJECT
 
 
 def exports(*names):
@@ -177,5 +179,5 @@ async def echo(input, ctx):
 
 def verify(path, checkpoints):
     """Check a database file as `clawhive audit verify` checks a project's."""
-    with inspect(path) as found:
+    with inspect(path, (SCHEMA, *PROJECT.schemas)) as found:
         return audit.verify(found, checkpoints)

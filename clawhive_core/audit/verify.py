@@ -145,7 +145,9 @@ class _Check:
         self._scan()
         self._check_tail()
         self._check_tombstones()
-        self._notes += self._log.problems()
+        for each in self._log.problems():
+            self._found("altered_schema", None, each)
+        self._notes += self._log.notes()
         return VerifyReport(
             database_id=self._log.id,
             rows=self._rows,

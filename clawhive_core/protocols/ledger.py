@@ -495,6 +495,10 @@ class Inspection(Protocol):
         """Return what of the schema is not as the migrations made it, as sentences."""
         ...
 
+    def notes(self) -> Sequence[str]:
+        """Return what others keep in the store beside the log, as sentences; nothing reads it."""
+        ...
+
 
 class Ledger(Leases, Protocol):
     """Appends events to one hash-chained log, and answers typed queries of what they made.

@@ -99,6 +99,10 @@ class MemoryInspection:
         """Return nothing: there is no schema."""
         return []
 
+    def notes(self) -> list[str]:
+        """Return nothing: nobody else keeps anything here."""
+        return []
+
 
 class MemoryLedger(Following):
     """Keeps a log in memory (`protocols.ledger.Ledger`).

@@ -11,9 +11,15 @@ from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import COLUMNS, genesis, row_hash
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.log import EventLog
-from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
+from clawhive_core.storage.sqlite.schema import SELECT
 from tests.harness import verify
 
+TRIGGERS = (
+    "events_refuse_update",
+    "events_refuse_delete",
+    "blobs_refuse_update",
+    "blobs_refuse_delete",
+)
 ROWS = 20
 SIGNED = 15
 
@@ -313,12 +319,13 @@ def test_a_damaged_checkpoint_line_is_noted(path, user_dir, signed):
     assert "line 2" in report.notes[0]
 
 
-def test_removed_triggers_are_noted(path, user_dir, signed):
+def test_a_removed_trigger_is_a_problem(path, user_dir, signed):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TRIGGER events_refuse_update")
     report = verify(path, user_dir)
-    assert report.ok
-    assert "events_refuse_update" in report.notes[0]
+    assert [(each.code, each.message) for each in report.problems] == [
+        ("altered_schema", "the trigger `events_refuse_update` is missing")
+    ]
 
 
 def test_a_ruined_log_stops_the_check_after_many_problems(path, user_dir):

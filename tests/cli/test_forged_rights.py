@@ -163,8 +163,11 @@ def test_a_log_that_cannot_be_applied_again_is_told_and_nothing_changed(clawhive
 
 def _ruin(root):
     with closing(sqlite3.connect(root / ".clawhive" / "hive.db")) as other:
+        kept = "SELECT sql FROM sqlite_master WHERE name = 'events_refuse_update'"
+        (made,) = other.execute(kept).fetchone()
         other.execute("DROP TRIGGER events_refuse_update")
         other.execute("UPDATE events SET body = '{}' WHERE kind = 'run.start'")
+        other.execute(made)
         other.commit()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.errors import DatabaseTooNew, StorageError
-from clawhive_core.storage.sqlite.database import open_database, transaction
+from clawhive_core.storage.sqlite.database import may_distrust_schemas, open_database, transaction
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 
 NOTES = RoomSchema("notes", ("CREATE TABLE notes (text TEXT); CREATE INDEX n ON notes (text);",))
@@ -19,10 +19,10 @@ def pragma(connection, name):
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def test_a_new_database_is_in_wal_mode_with_foreign_keys_and_normal_sync(tmp_path):
+def test_a_new_database_is_in_wal_mode_that_trusts_no_schema_with_normal_sync(tmp_path):
     with closing(open_database(tmp_path / "hive.db")) as connection:
         assert pragma(connection, "journal_mode") == "wal"
-        assert pragma(connection, "foreign_keys") == 1
+        assert pragma(connection, "trusted_schema") == (not may_distrust_schemas())
         assert pragma(connection, "synchronous") == 1
 
 

@@ -6,13 +6,19 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 from clawhive_core.errors import StorageError
 from clawhive_core.storage.folders import make_folder
 from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.migrations import RoomSchema, is_current, migrate
+from clawhive_core.storage.sqlite.migrations import (
+    RoomSchema,
+    is_current,
+    migrate,
+    schema_differences,
+)
 
 SOFTWARE = f"SQLite {sqlite3.sqlite_version}"
 LOADS_EXTENSIONS = hasattr(sqlite3.Connection, "enable_load_extension")
@@ -29,7 +35,8 @@ CHECKPOINT_PAGES = 4000
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",
-    "PRAGMA foreign_keys = ON",
+    # No table of ours refers to another; one of others that does would have its triggers fired.
+    "PRAGMA foreign_keys = OFF",
     # Without it `INSERT OR REPLACE` would delete rows behind the back of DELETE triggers.
     "PRAGMA recursive_triggers = ON",
     "PRAGMA temp_store = MEMORY",
@@ -39,18 +46,28 @@ _PRAGMAS = (
 
 
 def open_database(
-    path: Path | str, schemas: Sequence[RoomSchema] = (), *, read_only: bool = False
+    path: Path | str,
+    schemas: Sequence[RoomSchema] = (),
+    *,
+    read_only: bool = False,
+    known: str = "",
 ) -> sqlite3.Connection:
     """Open a SQLite file in WAL mode with its rooms' tables up to date.
 
     The folder is made if missing (0700, with a `.gitignore` of everything), the file 0600. Several
     processes may open a new file at once. The connection is in autocommit mode, so that
     transactions are written down (`transaction`), and may be used from any one thread at a time.
-    `read_only` neither makes nor changes anything, also while others write.
+
+    Args:
+        path: The file.
+        schemas: The tables; with them, each object is compared with what the migrations make.
+        read_only: Neither make nor change anything, also while others write.
+        known: The fingerprint of what the schemas make, which makes comparing quick.
 
     Raises:
         DatabaseTooNew: A room's tables were written by a newer version of ClawHive.
-        StorageError: The file cannot be opened; `place` is its path.
+        StorageError: The file cannot be opened; `place` is its path. `altered_schema`: somebody
+            changed an object of ours, or put a trigger or an index on a table of ours.
     """
     path = Path(path)
     try:
@@ -59,9 +76,25 @@ def open_database(
         if read_only:
             return _open_read_only(path, schemas)
         _make_file(path)
-        return _open_writable(path, schemas)
+        return _open_writable(path, schemas, known)
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
+
+
+@cache
+def may_distrust_schemas() -> bool:
+    """Whether our own views work where a schema may call harmless functions only.
+
+    SQLite 3.40, for one, counts its JSON functions among the others.
+    """
+    with closing(sqlite3.connect(":memory:")) as probe:
+        probe.execute("CREATE VIEW v AS SELECT json_extract('{}', '$')")
+        probe.execute("PRAGMA trusted_schema = OFF")
+        try:
+            probe.execute("SELECT * FROM v").fetchall()
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def has_room_to_move(path: Path) -> bool:
@@ -133,20 +166,26 @@ def _make_file(path: Path) -> None:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
+    if may_distrust_schemas():
+        connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
 
 
-def _open_writable(path: Path, schemas: Sequence[RoomSchema]) -> sqlite3.Connection:
+def _open_writable(path: Path, schemas: Sequence[RoomSchema], known: str) -> sqlite3.Connection:
     connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
     try:
         _use_wal(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
-        if not is_current(connection, schemas, path):
+        if is_current(connection, schemas, path):
+            schema_differences(connection, schemas, known).require_none(path)
+        else:
             with transaction(connection):
                 migrate(connection, schemas, path)
+                schema_differences(connection, schemas, known).require_none(path)
     except BaseException:
         connection.close()
         raise

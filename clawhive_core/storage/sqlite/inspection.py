@@ -11,13 +11,24 @@ from typing import Any
 from clawhive_core.model.records import BodyRecord
 from clawhive_core.storage.sqlite.database import open_database
 from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.migrations import database_id
-from clawhive_core.storage.sqlite.schema import SELECT, TRIGGERS
+from clawhive_core.storage.sqlite.migrations import (
+    RoomSchema,
+    database_id,
+    schema_differences,
+    stored_schemas,
+)
+from clawhive_core.storage.sqlite.schema import SCHEMA, SELECT
 
 
 @contextmanager
-def inspect(path: Path | str) -> Generator[DatabaseInspection]:
+def inspect(
+    path: Path | str, schemas: Sequence[RoomSchema] = (SCHEMA,)
+) -> Generator[DatabaseInspection]:
     """Look at a database without changing it, while others may write.
+
+    Args:
+        path: The file.
+        schemas: The tables that it may have.
 
     Raises:
         StorageError: It cannot be read.
@@ -25,7 +36,7 @@ def inspect(path: Path | str) -> Generator[DatabaseInspection]:
     with closing(open_database(path, read_only=True)) as connection:
         try:
             connection.execute("BEGIN")
-            yield DatabaseInspection(connection, Path(path))
+            yield DatabaseInspection(connection, Path(path), schemas)
         except sqlite3.Error as error:
             raise storage_error(error, path) from error
 
@@ -33,8 +44,14 @@ def inspect(path: Path | str) -> Generator[DatabaseInspection]:
 class DatabaseInspection:
     """One snapshot of a database (`protocols.ledger.Inspection`); use `inspect`."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        schemas: Sequence[RoomSchema] = (SCHEMA,),
+    ) -> None:
         self._connection = connection
+        self._schema = schema_differences(connection, stored_schemas(connection, schemas))
         self.place = str(path)
         self.id = database_id(connection)
 
@@ -61,13 +78,13 @@ class DatabaseInspection:
         ).fetchone()
         return None if found is None else BodyRecord(*found)
 
-    def problems(self) -> list[str]:
+    def problems(self) -> Sequence[str]:
         """Return what of the schema is not as the migrations made it, as sentences."""
-        names = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        missing = TRIGGERS - {row[0] for row in self._connection.execute(names)}
-        if not missing:
-            return []
-        return [f"somebody removed what refuses changes: {', '.join(sorted(missing))}"]
+        return self._schema.problems
+
+    def notes(self) -> Sequence[str]:
+        """Return what others put beside our tables, as sentences."""
+        return self._schema.others
 
 
 def _text(data: bytes) -> str:

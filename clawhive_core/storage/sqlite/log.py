@@ -105,6 +105,8 @@ class Tables:
     """By table, the check against the events before a row gives a right in an append."""
     standing: Sequence[Standing] = ()
     """The rows that give rights, as they are compared with the events at opening."""
+    fingerprint: str = ""
+    """Of the objects that the schemas make, where it is known."""
 
 
 EVENTS_ONLY = Tables()
@@ -152,7 +154,7 @@ class EventLog(Following):
             StorageError: The file cannot be opened.
         """
         path = Path(path).absolute()
-        connection = open_database(path, (SCHEMA, *tables.schemas))
+        connection = open_database(path, (SCHEMA, *tables.schemas), known=tables.fingerprint)
         try:
             readers = Readers(path, partial(open_database, path, read_only=True))
             start = genesis(database_id(connection))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clawhive_core.errors import DatabaseTooNew
+from clawhive_core.errors import DatabaseTooNew, StorageError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.version import VERSION
+
+if TYPE_CHECKING:
+    import re
 
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _ROOMS = """
@@ -19,6 +26,12 @@ CREATE TABLE IF NOT EXISTS rooms (
     written_by TEXT NOT NULL
 ) WITHOUT ROWID
 """
+_OBJECTS = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name"
+# A comment ends with its line, so that one must not be joined with the next.
+_SQL = pattern(
+    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*\n?|/\*[\s\S]*?\*/)|"(?P<name>\w+)"|(?P<space>\s+)"""
+)
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +127,106 @@ def _statements(script: str) -> Iterator[str]:
             pending = ""
     if pending.strip(" \n\t;"):
         yield pending
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifferences:
+    """The ways in which the objects of a database are not those that the migrations make."""
+
+    problems: tuple[str, ...] = ()
+    """Objects of ours that are changed or gone; triggers and indexes of others on our tables."""
+    others: tuple[str, ...] = ()
+    """Tables and views of others, and what is on them: nothing of ours reads them."""
+
+    def require_none(self, path: Path) -> None:
+        """Raise where there are problems.
+
+        Raises:
+            StorageError: `altered_schema`.
+        """
+        if not self.problems:
+            return
+        more = ", ..." if len(self.problems) > _NAMED else ""
+        raise StorageError(
+            f"{'; '.join(self.problems[:_NAMED])}{more}: somebody changed the database behind "
+            "ClawHive. It is not used.",
+            place=str(path),
+            fix="Restore it from a backup, or move it away to begin a new one; `clawhive audit "
+            "verify` tells all.",
+            code="altered_schema",
+            data={"problems": list(self.problems)},
+        )
+
+
+def schema_differences(
+    connection: sqlite3.Connection, schemas: Sequence[RoomSchema], known: str = ""
+) -> SchemaDifferences:
+    """Compare each object of a database with what the migrations make.
+
+    Args:
+        connection: The database.
+        schemas: What it was made with.
+        known: The fingerprint of what these schemas make, which saves making it.
+    """
+    found = _objects(connection)
+    if known and _fingerprint(found) == known:
+        return SchemaDifferences()
+    made, have = _by_name(_made(schemas)), _by_name(found)
+    ours = {name for kind, name in made if kind in {"table", "view"}}
+    problems: list[str] = []
+    others: list[str] = []
+    for key, wanted in made.items():
+        if (given := have.get(key)) != wanted:
+            how = "missing" if given is None else "not as it was made"
+            problems.append(f"the {key[0]} `{key[1]}` is {how}")
+    for kind, name in have.keys() - made.keys():
+        table = have[kind, name][0]
+        if table in ours:
+            problems.append(f"on `{table}` lies the {kind} `{name}` of others")
+        else:
+            others.append(f"{kind} of others, which is not read: `{name}`")
+    return SchemaDifferences(tuple(sorted(problems)), tuple(sorted(others)))
+
+
+def stored_schemas(
+    connection: sqlite3.Connection, schemas: Sequence[RoomSchema]
+) -> tuple[RoomSchema, ...]:
+    """Return schemas up to the versions that a database says it has."""
+    stored = _versions(connection)
+    return tuple(
+        RoomSchema(each.room, each.migrations[: stored.get(each.room, (0, ""))[0]])
+        for each in schemas
+    )
+
+
+def fingerprint_of(schemas: Sequence[RoomSchema]) -> str:
+    """Return the fingerprint of the objects that migrations make: SHA-256, 32 digits of it."""
+    return _fingerprint(_made(schemas))
+
+
+def _made(schemas: Sequence[RoomSchema]) -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, schemas, Path(":memory:"))
+        return _objects(fresh)
+
+
+def _objects(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    """Return type, name, table and SQL of each object, statistics left out."""
+    return [row for row in connection.execute(_OBJECTS) if not row[1].startswith("sqlite_stat")]
+
+
+def _by_name(objects: Iterable[tuple[str, ...]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return table and normalised SQL of objects by type and name."""
+    return {
+        (kind, name): (table, _SQL.sub(_normal, sql).strip()) for kind, name, table, sql in objects
+    }
+
+
+def _normal(part: re.Match[str]) -> str:
+    if part["space"]:
+        return " "
+    return part["name"] or part["kept"]
+
+
+def _fingerprint(objects: Sequence[tuple[str, ...]]) -> str:
+    return hashlib.sha256(repr(objects).encode()).hexdigest()[:32]

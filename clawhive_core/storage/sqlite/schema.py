@@ -214,8 +214,3 @@ SCHEMA = RoomSchema(
     ),
 )
 """The event log's own tables; other rooms add theirs beside it."""
-
-TRIGGERS = frozenset(
-    ("events_refuse_update", "events_refuse_delete", "blobs_refuse_update", "blobs_refuse_delete")
-)
-"""What keeps the tables append-only."""

@@ -19,6 +19,7 @@ from clawhive_core.storage.sqlite import (
 )
 from clawhive_core.storage.sqlite.inspection import DatabaseInspection, inspect
 from clawhive_core.storage.sqlite.log import EventLog, Tables
+from clawhive_core.storage.sqlite.schema import SCHEMA
 
 _NAMES: Mapping[ModuleType, tuple[str, ...]] = {
     runs: ("runs",),
@@ -31,8 +32,13 @@ _NAMES: Mapping[ModuleType, tuple[str, ...]] = {
 """The tables of each module, which its projections write, and nothing else does."""
 
 
-def tables_of(*modules: ModuleType) -> Tables:
-    """Return the tables of some modules of this room."""
+def tables_of(*modules: ModuleType, fingerprint: str = "") -> Tables:
+    """Return the tables of some modules of this room.
+
+    Args:
+        modules: The modules.
+        fingerprint: Of the objects that they make; without it, each opening makes them anew.
+    """
     projections: dict[str, Any] = {}
     for module in modules:
         for kind, applied in module.PROJECTIONS.items():
@@ -44,10 +50,11 @@ def tables_of(*modules: ModuleType) -> Tables:
         tuple(name for module in modules for name in _NAMES[module]),
         {"approvals": approvals.require_given} if has_approvals else {},
         tuple(each for module in modules for each in getattr(module, "STANDING", ())),
+        fingerprint,
     )
 
 
-PROJECT = tables_of(*_NAMES)
+PROJECT = tables_of(*_NAMES, fingerprint="3732878f17bc4fb728af1682f7fdfce7")
 """The tables of a project."""
 
 
@@ -75,7 +82,7 @@ class SqliteLedgers:
         Raises:
             StorageError: It cannot be read.
         """
-        return inspect(self._path(url, root))
+        return inspect(self._path(url, root), (SCHEMA, *PROJECT.schemas))
 
     def is_made(self, url: str, *, root: str) -> bool:
         """Return whether there is such a file."""
