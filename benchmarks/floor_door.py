@@ -24,9 +24,8 @@ from measure import Sample, Series, alternate, arguments, clock, costs, finish, 
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.executor import Executor, Wiring
 from clawhive_core.execution.scope import CallScope, RunScope
-from clawhive_core.execution.wiring import Wiring
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult

@@ -9,9 +9,8 @@ from pathlib import Path
 from clawhive_core.audit import verify as audit
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.executor import Executor, ExecutorLimits, Wiring
 from clawhive_core.execution.scope import CallScope, RunScope
-from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.principal import DEFAULT_AGENT

@@ -341,7 +341,7 @@ def argument(prompt: str) -> str:
 def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
     """Return what names a run's task, None where no words do."""
     from clawhive_core.errors import UnknownTaskType
-    from clawhive_core.execution.nested.recorded import full
+    from clawhive_core.execution.recorded import full
     from clawhive_core.runs.plans.tasks import find_task_type
 
     task = start["task"]
@@ -361,7 +361,7 @@ def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
 
 def _of_prompt(hive: Hive, start: Mapping[str, Any]) -> list[str]:
     """Return the options that only a prompt has."""
-    from clawhive_core.execution.nested.recorded import full
+    from clawhive_core.execution.recorded import full
     from clawhive_core.runs.offering.enabling import SkillTools
 
     words = ["--model", str(start["model"])]

@@ -30,7 +30,7 @@ from clawhive_core.errors import ClawHiveError, UnknownId
 
 if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
-    from clawhive_core.execution.door import Outcome
+    from clawhive_core.execution.outcomes import Outcome
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.runs.requests import RunOptions
 

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from clawhive_core.errors import ClawHiveError, RunError
+from clawhive_core.execution.outcomes import Refused
 from clawhive_core.execution.pending import PendingCall
-from clawhive_core.execution.refusals import rate_limited, refuse, subscription_required
+from clawhive_core.execution.refusals import refuse
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
@@ -86,3 +87,28 @@ class SkillAccess:
             return None
         user = pending.scope.run.user_id
         return Quota(user, meta.name, rate.count, rate.seconds, self.clock())
+
+
+def subscription_required(name: str, skill_id: str, user_id: str) -> Refused:
+    """The tool is for subscribers of the skill that exports it."""
+    import shlex
+
+    command = shlex.join(["clawhive", "subscriptions", "add", skill_id, "--user", user_id])
+    return refuse(
+        "subscription_required",
+        f"`{name}` is for subscribers of the skill `{skill_id}`, and `{user_id}` is none",
+        {"action": "ask_user", "command": command},
+        skill_id=skill_id,
+        action="show_subscribe_card",
+    )
+
+
+def rate_limited(name: str, error: RunError) -> Refused:
+    """The user made all the calls of the tool that its skill allows for now."""
+    seconds = error.data["retry_after"]
+    return refuse(
+        "rate_limited",
+        f"{error.message}: `{name}` can be called again in {seconds} seconds",
+        {"action": "wait", "seconds": seconds},
+        retry_after=seconds,
+    )

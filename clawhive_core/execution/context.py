@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.capabilities import Capability, concrete, matches, parse, path_capability
 from clawhive_core.errors import ToolError
-from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.nested.nested import NestedCalls
+from clawhive_core.execution.nested import NestedCalls
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.pending import idempotency_key
 from clawhive_core.execution.scope import CallScope, Reach, RunScope, Signal
 from clawhive_core.model.embeddings import Embeddings

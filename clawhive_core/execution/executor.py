@@ -1,18 +1,20 @@
 """The executor: resolve, access, validate, effects, decide, approve, commit, invoke, record.
 
-Every tool call goes through `Executor.invoke`; there is no second way, so nothing to bypass.
+Every tool call goes through `Executor.invoke`; there is no second way, so nothing to bypass. The
+stages stand here in the order in which a call takes them; `PendingCall` carries what they find out.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
+from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import (
     CapabilityError,
@@ -23,50 +25,130 @@ from clawhive_core.errors import (
     RunError,
     ToolError,
 )
+from clawhive_core.events.kinds import (
+    GRANT_RETURNED,
+    GRANT_USED,
+    QUOTA_RESERVED,
+    QUOTA_RETURNED,
+)
+from clawhive_core.execution.access import SkillAccess, rate_limited
+from clawhive_core.execution.approvals import Approvals
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.effects import requested
-from clawhive_core.execution.failures import cancelled, crash_of, failure_of, stopped
-from clawhive_core.execution.grounded import learnt, sinks_weighed
-from clawhive_core.execution.inputs import input_of
-from clawhive_core.execution.intent import append_intent, give_back, unwritten, used_up
-from clawhive_core.execution.nested.earlier import earlier_calls
-from clawhive_core.execution.nested.nested import led
-from clawhive_core.execution.nested.recorded import RecordedCall
-from clawhive_core.execution.nested.repeater import Repeater
-from clawhive_core.execution.nested.required import (
+from clawhive_core.execution.effects import learnt, requested, sinks_weighed
+from clawhive_core.execution.http.connections import Connections
+from clawhive_core.execution.nested import (
     REQUIRE,
+    Repeater,
+    earlier_calls,
+    led,
     required_input,
     tool_of,
 )
-from clawhive_core.execution.pending import Parked, PendingCall, recordable, recordable_text
-from clawhive_core.execution.refusals import (
+from clawhive_core.execution.outcomes import (
+    Outcome,
     Refused,
     RefusedMidway,
+    cancelled,
+    crash_of,
+    error_of,
+    failure_of,
+    finish,
+    parked_result,
+    partial_result,
+    stopped,
+)
+from clawhive_core.execution.pending import (
+    Parked,
+    PendingCall,
+    input_of,
+    recordable,
+    recordable_text,
+)
+from clawhive_core.execution.recorded import RecordedCall
+from clawhive_core.execution.refusals import (
     approval_required,
     denied,
     not_found,
     not_imported,
     refuse,
     require_enabled,
+    unapproved,
 )
-from clawhive_core.execution.results import error_of, finish, parked_result, partial_result
-from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import NESTED, CallScope, RunScope
-from clawhive_core.execution.wiring import ExecutorLimits, Wiring
 from clawhive_core.model.embeddings import Embeddings, checked_texts
 from clawhive_core.model.events import Event
+from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta
+from clawhive_core.policy.approvals import usable, withdrawn
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
-from clawhive_core.protocols.check import CheckResult, PolicyRequest
+from clawhive_core.policy.ledger import returned, used
+from clawhive_core.policy.ledger import used_up as grants_used_up
+from clawhive_core.policy.quotas import USED_UP
+from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
 from clawhive_core.protocols.context import Store
-from clawhive_core.protocols.ledger import Unmet
+from clawhive_core.protocols.ledger import (
+    DescentOf,
+    Expectation,
+    GrantsUsable,
+    InvocationHas,
+    Ledger,
+    QuotaLeft,
+    RunOwnedBy,
+    Unmet,
+)
 
 if TYPE_CHECKING:
     from clawhive_core.execution.http.guard import Guard
+
+_USED_UP = "grant_used_up"
+_COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))
+_RETURNS = frozenset((GRANT_RETURNED, QUOTA_RETURNED))
+
+
+class Completer(Protocol):
+    """The way to models, for tools that ask one."""
+
+    async def complete(self, request: LlmRequest, scope: CallScope) -> LlmResponse:
+        """Answer a request under the run's rights, budget and log."""
+        ...
+
+    async def embed(self, texts: Sequence[str], model: str | None, scope: CallScope) -> Embeddings:
+        """Return vectors of texts, likewise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLimits:
+    """Bounds of every call."""
+
+    call_depth: int = 8
+    grace_seconds: float = 2.0
+    """How long a tool may take to stop after its deadline."""
+
+
+@dataclass(slots=True)
+class Wiring:
+    """The parts of the core that the executor calls."""
+
+    catalog: CatalogStore
+    log: Ledger
+    checks: Callable[[], Sequence[PolicyCheck]]
+    """The policy checks of plugins; raises where a required one failed to load."""
+    healthy: Callable[[], str | None]
+    """Why effects must stop (a required audit sink failed), or None."""
+    models: Completer | None = None
+    stores: Callable[[CallScope, str], Store] | None = None
+    """The values of a namespace, for the user of a call."""
+    redact: Callable[[str], None] = lambda _: None
+    access: SkillAccess | None = None
+    """Who may call what skills export; without it, whoever may call at all."""
+    approvals: Approvals | None = None
+    """Who asks people; without it, what must be asked is refused."""
+    http: Connections = field(default_factory=Connections)
+    """The connections of tools that send requests."""
 
 
 class Executor:
@@ -143,6 +225,7 @@ class Executor:
         pending.call = ToolCall(call.id, call.name, copy, call.catalog_revision)
 
     def _resolve(self, pending: PendingCall) -> None:
+        """Find the tool among those that the caller may see and call."""
         catalog, call = self._wiring.catalog, pending.call
         pending.tool = tool_of(catalog.current, call, pending.scope)
         reach = pending.scope.reach
@@ -164,6 +247,7 @@ class Executor:
             )
 
     def _access(self, pending: PendingCall) -> None:
+        """Refuse every call that is too deep or too late, or that may have no effects now."""
         if pending.scope.depth > self._limits.call_depth:
             raise refuse(
                 "call_depth_exceeded",
@@ -189,6 +273,7 @@ class Executor:
             approvals.recall(pending)
 
     def _validate(self, pending: PendingCall) -> None:
+        """Hold the input against the tool's schema."""
         meta = _tool(pending).meta
         given = pending.call.input
         problems = self._validators.problems(meta.contract_hash, meta.input_schema, given)
@@ -200,6 +285,7 @@ class Executor:
             )
 
     def _effects(self, pending: PendingCall) -> None:
+        """Find the capabilities that the call needs."""
         meta = _tool(pending).meta
         try:
             pending.capabilities = requested(meta, pending.call.input, pending.scope.run.variables)
@@ -217,6 +303,7 @@ class Executor:
             ) from error
 
     async def _decide(self, pending: PendingCall) -> None:
+        """Decide by the rules of the run, the call's destinations and the plugins' checks."""
         request, run = pending.request(_tool(pending).meta), pending.scope.run
         pending.checked = (*sinks_weighed(pending), *await self._check(request))
         run.refresh()
@@ -249,7 +336,7 @@ class Executor:
         """Write the intent and use up what the call uses; of a cancelled caller its end, too."""
         log = self._wiring.log
         try:
-            await append_intent(pending, log)
+            await self._append_intent(pending)
         except (LogWriteFailed, Unmet):
             raise
         except RunError as error:
@@ -258,6 +345,45 @@ class Executor:
             give_back(pending, log)
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
+
+    async def _append_intent(self, pending: PendingCall) -> None:
+        """Write the intent and, in the same transaction, use up what the call uses.
+
+        That of a call which only reads is queued: it is committed before all that follows the call.
+
+        Raises:
+            RunError: The approval, a use or the quota is gone; nothing was written.
+            LogWriteFailed: It could not be written.
+        """
+        if pending.only_reads:
+            pending.is_queued = True
+            await self._wiring.log.post_or_wait(pending.started(), expects=pending.scope.run.owned)
+        elif pending.uses_up:
+            await self._append_with_uses(pending)
+        else:
+            owned = pending.scope.run.owned
+            await self._wiring.log.append(
+                pending.started(), sync=pending.leaves_the_run, expects=owned
+            )
+
+    async def _append_with_uses(self, pending: PendingCall) -> None:
+        """Write the intent with the uses that it makes, if all of them are left."""
+        log = self._wiring.log
+        events, expects = [pending.started()], list[Expectation](pending.scope.run.owned)
+        if pending.counted:
+            events.insert(0, used(list(log.find(DescentOf(tuple(pending.counted)))), **pending.ids))
+            expects.append(GrantsUsable(tuple(pending.counted)))
+        if pending.quota is not None:
+            events.insert(0, pending.quota.reserved(**pending.ids))
+            expects.append(pending.quota.left)
+        if pending.is_newly_approved:
+            approval_id = str(pending.approval_id)
+            events.insert(0, pending.consumed(approval_id))
+            expects.extend(usable(approval_id))
+        try:
+            await log.append(*events, sync=pending.leaves_the_run, expects=expects)
+        except Unmet as error:
+            raise _worded(pending, error) from None
 
     async def _answered(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
@@ -268,12 +394,13 @@ class Executor:
         return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
 
     async def _invoke(self, pending: PendingCall) -> Outcome | Parked:
+        """Let the tool work until its deadline, and record how it ends."""
         meta = _tool(pending).meta
         seconds = self._seconds(meta, pending.scope.deadline)
         context = self._context(pending, meta, seconds)
         doing = led(self._work(pending, context), context.nested)
         work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
-        unwatched = ends_with_rights(pending.scope.run.rules, pending.rights, work.cut)
+        unwatched = pending.scope.run.cut_on_revocation(pending.rights, work.cut)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
@@ -333,6 +460,7 @@ class Executor:
         return own if outer is None else max(0.0, min(own, outer - time.monotonic()))
 
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
+        """Check and cut what the tool answered, and record it."""
         meta = _tool(pending).meta
         finished, portable = finish(result, meta, pending.call.id, self._validators, context.left)
         if isinstance(finished, Refusal):
@@ -470,3 +598,57 @@ def _tool(pending: PendingCall) -> Any:
     if (tool := pending.tool) is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
     return tool
+
+
+def _worded(pending: PendingCall, error: Unmet) -> RunError:
+    """Return what an intent says where the uses that it makes are gone."""
+    if isinstance(error.expectation, RunOwnedBy):
+        return error
+    if isinstance(error.expectation, GrantsUsable):
+        return grants_used_up(error.found)
+    if isinstance(error.expectation, QuotaLeft) and pending.quota is not None:
+        return pending.quota.used_up(error.found)
+    return withdrawn(str(pending.approval_id))
+
+
+def give_back(pending: PendingCall, log: Ledger) -> None:
+    """Give back what a call used that never started, where its intent was written."""
+    events = list[Event]()
+    if pending.counted:
+        events.append(returned(list(log.find(DescentOf(tuple(pending.counted)))), **pending.ids))
+    if pending.quota is not None:
+        events.append(pending.quota.returned(**pending.ids))
+    if not events:
+        return
+    try:
+        scope = pending.scope
+        counted = _counted(scope.run.run_id, scope.invocation_id)
+        log.append_now(*events, expects=(*scope.run.owned, counted))
+    except ClawHiveError:
+        return  # its intent was not written, or nothing can be: the uses stand as they are
+
+
+def unwritten(pending: PendingCall, error: RunError) -> Exception:
+    """Return what ends the attempt of a call whose intent was not written."""
+    if error.code == _USED_UP:
+        return error
+    if error.code == USED_UP:
+        return rate_limited(pending.call.name, error)
+    pending.approval = "consumed"
+    return unapproved(pending.call.name, "consumed", None)
+
+
+def used_up(error: RunError) -> set[str]:
+    """Return the grants that an intent found used up.
+
+    Raises:
+        RunError: The error itself, where it says something else.
+    """
+    if error.code != _USED_UP:
+        raise error
+    return set(error.data["grant_ids"])
+
+
+def _counted(run_id: str, invocation_id: str) -> InvocationHas:
+    """Return what giving back expects: that its use was counted, and not given back before."""
+    return InvocationHas(run_id, invocation_id, _COUNTS, _RETURNS)

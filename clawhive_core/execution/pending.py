@@ -1,19 +1,21 @@
-"""A call on its way through the executor's stages."""
+"""A call on its way through the executor's stages, and what may enter it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from clawhive_core.capabilities import verb_of
 from clawhive_core.catalog.catalog import Tool
-from clawhive_core.errors import NeedHumanApproval
-from clawhive_core.execution.door import Outcome
+from clawhive_core.errors import InvalidInput, NeedHumanApproval
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval, changed, edits
 from clawhive_core.model.canonical import canonical, canonical_portable, preview
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.json_values import MAX_DEPTH, json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
@@ -327,3 +329,32 @@ class Parked:
 
     pending: PendingCall
     asked: NeedHumanApproval
+
+
+MAX_INPUT = 16 * 1024 * 1024
+"""About the bytes of JSON that a call's input may be."""
+
+
+def input_of(call: ToolCall) -> tuple[dict[str, Any], bool]:
+    """Return a copy of a call's input, and whether it is portable.
+
+    Raises:
+        InvalidInput: As `json_object`, or the model did not write its arguments as a JSON object.
+    """
+    if call.malformed is None:
+        return json_object(call.input, MAX_INPUT)
+    try:
+        kind = type(json.loads(call.malformed)).__name__
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the arguments are no JSON: {error}") from error
+    if kind == "dict":  # which models are refused at the door, before the log takes them
+        raise InvalidInput(f"the arguments are nested deeper than {MAX_DEPTH} levels")
+    raise InvalidInput(f"the arguments are {kind}, and an object is needed")
+
+
+def as_recorded(call: ToolCall) -> dict[str, Any]:
+    """Return a call's input as the log holds it: empty where it is none that can be used."""
+    try:
+        return input_of(call)[0]
+    except InvalidInput:
+        return {}

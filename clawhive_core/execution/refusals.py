@@ -6,28 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.diagnostics.suggestions import nearest_words
-from clawhive_core.errors import RunError, ToolError
+from clawhive_core.execution.outcomes import Refused
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.refusal import Refusal
 
-
-class Refused(Exception):
-    """A stage refuses the call."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.error)
-        self.refusal = refusal
-
-
-class RefusedMidway(ToolError):
-    """A right that a tool asked for midway was refused; uncaught, so is the tool's call."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        fix = refusal.next.get("command") or refusal.next.get("hint")
-        super().__init__(refusal.message, code=refusal.error, fix=fix)
-        self.refusal = refusal
+_LONGEST_ARGUMENTS = 2000
+"""Characters of a call's input that a command may repeat."""
 
 
 def refuse(error: str, message: str, next: Mapping[str, Any], **extra: Any) -> Refused:
@@ -71,31 +57,6 @@ def not_imported(pending: PendingCall, skill_id: str) -> Refused:
         "tool_not_imported",
         f"the skill `{skill_id}` does not import `{name}`",
         {"action": "import", "hint": f"the contract of `{skill_id}` must declare {hint}"},
-    )
-
-
-def subscription_required(name: str, skill_id: str, user_id: str) -> Refused:
-    """The tool is for subscribers of the skill that exports it."""
-    import shlex
-
-    command = shlex.join(["clawhive", "subscriptions", "add", skill_id, "--user", user_id])
-    return refuse(
-        "subscription_required",
-        f"`{name}` is for subscribers of the skill `{skill_id}`, and `{user_id}` is none",
-        {"action": "ask_user", "command": command},
-        skill_id=skill_id,
-        action="show_subscribe_card",
-    )
-
-
-def rate_limited(name: str, error: RunError) -> Refused:
-    """The user made all the calls of the tool that its skill allows for now."""
-    seconds = error.data["retry_after"]
-    return refuse(
-        "rate_limited",
-        f"{error.message}: `{name}` can be called again in {seconds} seconds",
-        {"action": "wait", "seconds": seconds},
-        retry_after=seconds,
     )
 
 
@@ -186,7 +147,3 @@ def _command(pending: PendingCall) -> str:
     if is_nested or len(arguments) > _LONGEST_ARGUMENTS:
         return ""
     return shlex.join(["clawhive", "tools", "call", pending.call.name, "--args", arguments])
-
-
-_LONGEST_ARGUMENTS = 2000
-"""Characters of a call's input that a command may repeat."""

@@ -1,15 +1,16 @@
-"""The scope of a call: the run it belongs to, who calls, and at which step."""
+"""The scope of a call: its run, its caller, its step, and the tools that the caller may use."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
+from clawhive_core.capabilities import Capability, contains, parse
 from clawhive_core.events.rows import now
-from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event
+from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
@@ -145,6 +146,27 @@ class RunScope:
         if self.rules.may_expire:
             self.rules.expire(now())
 
+    def cut_on_revocation(
+        self, rights: Collection[str], cut: Callable[[], None]
+    ) -> Callable[[], object]:
+        """Have work under way cut when a grant that allowed it is revoked.
+
+        What a person approved as this one call needs no grant, and goes on.
+
+        Args:
+            rights: The ids of the grants.
+            cut: What ends it, now or soon: a tool and all it opened, a model's turn.
+
+        Returns:
+            What ends the watch.
+        """
+
+        def tell(ended: tuple[CapabilityGrant, ...]) -> None:
+            if any(each.grant_id in rights for each in ended):
+                cut()
+
+        return self.rules.on_revoked(tell)
+
     @property
     def above(self) -> Mapping[str, str]:
         """The run that started it, as each of its calls names it in the log."""
@@ -253,3 +275,61 @@ class CallScope:
 def is_nested(step_id: str | None) -> bool:
     """Whether a step is what a tool asked for: a call, or an answer of a model."""
     return step_id is not None and NESTED in step_id
+
+
+_SKILL = "skill_"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowList:
+    """Patterns of tools' names, such as `web.*` and `file.read`, and the skills that it knows."""
+
+    agent: str
+    patterns: tuple[Capability, ...] | None = None
+    """None for every name."""
+    skills: frozenset[str] | None = None
+    """The only skills whose tools are in the list; None for all."""
+    above: AllowList | None = None
+    """The list of the agent that started this one, which bounds it."""
+
+    @classmethod
+    def read(
+        cls,
+        agent: str,
+        names: Sequence[str] | None,
+        skills: Sequence[str] | None = None,
+        above: AllowList | None = None,
+    ) -> AllowList | None:
+        """Return the list of `[agents.NAME]`, None where nothing bounds it.
+
+        Args:
+            agent: The agent.
+            names: Its `allow`, None for all.
+            skills: Its `skills`, None for all.
+            above: What bounds it further.
+
+        Raises:
+            CapabilityError: A name cannot be one.
+        """
+        if names is None and skills is None:
+            return above
+        patterns = None if names is None else tuple(parse(f"tool.call:{name}") for name in names)
+        return cls(agent, patterns, None if skills is None else frozenset(skills), above)
+
+    def has(self, meta: ToolMeta) -> bool:
+        """Whether a tool is in the list, by its name or by another spelling of it."""
+        if self.above is not None and not self.above.has(meta):
+            return False
+        return self._knows_provider(meta.provider_id) and self._names(meta)
+
+    def _knows_provider(self, provider_id: str) -> bool:
+        if self.skills is None or not provider_id.startswith(_SKILL):
+            return True
+        return provider_id.removeprefix(_SKILL) in self.skills
+
+    def _names(self, meta: ToolMeta) -> bool:
+        return self.patterns is None or any(
+            contains(pattern, parse(f"tool.call:{name}"))
+            for pattern in self.patterns
+            for name in (meta.name, *meta.aliases)
+        )

@@ -11,10 +11,10 @@ from clawhive_core.execution.core_tools import artifacts, own_values
 from clawhive_core.execution.core_tools.provider import CoreProvider
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.core_tools.skill_open import skill_open
+from clawhive_core.execution.executor import ExecutorLimits
 from clawhive_core.execution.handlers.boxes import HandlerBoxes
 from clawhive_core.execution.handlers.handlers import skill_providers
 from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
-from clawhive_core.execution.wiring import ExecutorLimits
 from clawhive_core.hive.running import Running
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.approvals import ApprovalBook

@@ -26,14 +26,12 @@ from clawhive_core.config.load import open_config
 from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.access import SkillAccess
-from clawhive_core.execution.approvals.approval import Approvals
-from clawhive_core.execution.approvals.considered import consider
+from clawhive_core.execution.approvals import Approvals
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
-from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.executor import Executor
+from clawhive_core.execution.executor import Executor, Wiring
 from clawhive_core.execution.http.connections import Connections
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.store import ValueStore
-from clawhive_core.execution.wiring import Wiring
 from clawhive_core.hive.assembly import (
     agent_provider,
     executor_limits,
@@ -342,6 +340,7 @@ class Hive:
 
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
+        from clawhive_core.execution.dry_run import consider
         from clawhive_core.runs.considering import Situation
 
         scope = Situation(options or RunOptions(), task, step).scope(self._requests)

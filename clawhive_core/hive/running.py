@@ -91,7 +91,7 @@ class Running(Caching):
         self, approval: str, input: Mapping[str, Any], before: Edited | None
     ) -> Edited | None:
         """Check other arguments for a call that waits for a person; see `Hive.edited`."""
-        from clawhive_core.execution.approvals.editing import Editing
+        from clawhive_core.execution.dry_run import Editing
 
         live = self.live
         found = live.book.find(approval)

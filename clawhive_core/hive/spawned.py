@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.errors import NeedHumanApproval, RunError
-from clawhive_core.execution.results import error_of
+from clawhive_core.execution.outcomes import error_of
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED

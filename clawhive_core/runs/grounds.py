@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.catalog.catalog import Catalog
-from clawhive_core.execution.nested.recorded import CALL_KINDS, RecordedCall
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall
 from clawhive_core.model.approvals import changed
 from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolMeta, ToolResult

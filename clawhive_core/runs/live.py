@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.execution.door import Door
+from clawhive_core.execution.outcomes import Door
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.ledger import Ledger

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
-from clawhive_core.execution.door import Door
+from clawhive_core.execution.outcomes import Door
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event

@@ -13,9 +13,8 @@ from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
-from clawhive_core.execution.allow_list import AllowList
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
-from clawhive_core.execution.scope import RunScope
+from clawhive_core.execution.scope import AllowList, RunScope
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from clawhive_core.errors import RunError
-from clawhive_core.execution.approvals.approval import Approvals
-from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.nested.repeater import Repeater
+from clawhive_core.execution.approvals import Approvals
+from clawhive_core.execution.nested import Repeater
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.events import Event

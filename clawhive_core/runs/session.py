@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.results import error_of
+from clawhive_core.execution.outcomes import Door, Outcome, error_of
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall

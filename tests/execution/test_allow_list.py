@@ -3,7 +3,7 @@
 import pytest
 
 from clawhive_core.errors import CapabilityError
-from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.execution.scope import AllowList
 from tests.harness import tool_meta
 
 SEARCH = tool_meta("web.search", "web", aliases=("web_search",))

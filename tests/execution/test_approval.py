@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from clawhive_core.errors import NeedHumanApproval
-from clawhive_core.execution.approvals.approval import Approvals, bound_files, call_digest
+from clawhive_core.execution.approvals import Approvals, bound_files, call_digest
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import Event
@@ -143,7 +143,7 @@ async def test_a_call_that_changes_while_a_person_thinks_is_not_made(house):
 
 
 async def test_what_nobody_answered_in_time_is_refused_at_the_next_try(house, monkeypatch):
-    monkeypatch.setattr("clawhive_core.execution.approvals.approval.expiry", lambda: LONG_AGO)
+    monkeypatch.setattr("clawhive_core.execution.approvals.expiry", lambda: LONG_AGO)
     await house.parked()
     assert code_of(await house.keep()) == ("approval_denied", "expired")
     assert house.book.find("last").reason == "nobody answered in time"

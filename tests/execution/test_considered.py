@@ -3,7 +3,7 @@
 import pytest
 
 from clawhive_core.errors import InvalidInput, ToolError, UnknownId
-from clawhive_core.execution.approvals.considered import consider
+from clawhive_core.execution.dry_run import consider
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.check import CheckResult
 from tests.harness import echo

@@ -5,7 +5,7 @@ import anyio
 import pytest
 
 from clawhive_core.errors import ClawHiveError, ToolError
-from clawhive_core.execution.results import MAX_STRUCTURED, MAX_TEXT
+from clawhive_core.execution.outcomes import MAX_STRUCTURED, MAX_TEXT
 from clawhive_core.model.tools import Artifact, ToolResult
 from tests.harness import text
 

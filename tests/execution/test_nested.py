@@ -4,9 +4,8 @@ import anyio
 import pytest
 
 from clawhive_core.errors import NeedHumanApproval, RunError
-from clawhive_core.execution.nested import nested
-from clawhive_core.execution.nested.earlier import earlier_calls
-from clawhive_core.execution.nested.nested import NestedCalls
+from clawhive_core.execution import nested
+from clawhive_core.execution.nested import NestedCalls, earlier_calls
 from tests.harness import echo, text
 
 OLD, NEW = ("demo.echo", {"n": 1}), ("demo.echo", {"n": 2})

@@ -2,8 +2,8 @@ import pytest
 
 from clawhive_core.catalog.validation import Validators
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.inputs import input_of
-from clawhive_core.execution.results import error_of, finish, partial_result
+from clawhive_core.execution.outcomes import error_of, finish, partial_result
+from clawhive_core.execution.pending import input_of
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall, ToolResult

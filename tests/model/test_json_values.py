@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.inputs import input_of
+from clawhive_core.execution.pending import input_of
 from clawhive_core.model.canonical import canonical, canonical_portable, sorts_alike
 from clawhive_core.model.json_values import (
     MAX_DEPTH,

@@ -224,7 +224,7 @@ async def test_a_revocation_reaches_a_session_between_two_of_its_calls():
 
 
 async def test_only_an_intent_that_was_written_gives_its_uses_back(log):
-    from clawhive_core.execution.intent import give_back
+    from clawhive_core.execution.executor import give_back
     from clawhive_core.execution.pending import PendingCall
     from clawhive_core.model.tools import ToolCall
     from clawhive_core.policy.rules import Decision

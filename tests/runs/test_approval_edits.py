@@ -281,7 +281,7 @@ async def test_what_was_answered_cannot_be_edited(writing, define, state, monkey
         define(hive, keep(), keep("again", "z.txt", needs=["keep"]))
         if state == "expired":
             monkeypatch.setattr(
-                "clawhive_core.execution.approvals.approval.expiry",
+                "clawhive_core.execution.approvals.expiry",
                 lambda: "2001-01-01T00:00:00.000000Z",
             )
         await hive.run(task="job")

@@ -288,7 +288,7 @@ async def test_what_nobody_answered_in_time_expires(writing, define, monkeypatch
     async with memory_hive(providers=[writing]) as hive:
         define(hive, keep())
         monkeypatch.setattr(
-            "clawhive_core.execution.approvals.approval.expiry",
+            "clawhive_core.execution.approvals.expiry",
             lambda: "2001-01-01T00:00:00.000000Z",
         )
         await hive.run(task="job")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.inputs import MAX_INPUT
+from clawhive_core.execution.pending import MAX_INPUT
 from clawhive_core.model.json_values import MAX_DEPTH, json_object
 from clawhive_core.model.messages import LlmResponse, TextBlock
 from clawhive_core.model.tools import ToolCall

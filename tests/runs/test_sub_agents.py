@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from clawhive_core.errors import UnknownTaskType
-from clawhive_core.execution.wiring import ExecutorLimits
+from clawhive_core.execution.executor import ExecutorLimits
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.tools import ToolCall

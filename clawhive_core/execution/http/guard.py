@@ -18,7 +18,7 @@ from clawhive_core.execution.http.addresses import Address, judge
 from clawhive_core.execution.http.answer import Answer, Deadline
 from clawhive_core.execution.http.failures import failures, too_large, unreachable, unusable
 from clawhive_core.execution.http.target import Rights, Target, invalid
-from clawhive_core.execution.refusals import RefusedMidway
+from clawhive_core.execution.outcomes import RefusedMidway
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.http import HttpLimits
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from clawhive_core.execution.nested.recorded import answer_of, full
+from clawhive_core.execution.recorded import answer_of, full
 from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass

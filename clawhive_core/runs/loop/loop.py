@@ -9,7 +9,7 @@ from typing import Any
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_CHANGED, TOOLS_ENABLED
-from clawhive_core.execution.door import Door, Outcome
+from clawhive_core.execution.outcomes import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob

@@ -24,9 +24,8 @@ from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Bounded, Overdue
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
-from clawhive_core.execution.nested.recorded import ANSWERED
+from clawhive_core.execution.recorded import ANSWERED
 from clawhive_core.execution.refusals import with_rights
-from clawhive_core.execution.revoked import ends_with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
 from clawhive_core.model.embeddings import Embeddings, checked_texts, packed, unit_vectors
@@ -553,7 +552,7 @@ async def _attempt(
 ) -> T:
     """Ask once, until the time is up or the right to ask is revoked."""
     bounded = Bounded(ask(seconds), _GRACE_SECONDS)
-    unwatched = ends_with_rights(scope.run.rules, (right,), bounded.cut)
+    unwatched = scope.run.cut_on_revocation((right,), bounded.cut)
     try:
         return await bounded.wait(seconds)
     except Overdue:

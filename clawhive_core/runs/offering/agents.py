@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from clawhive_core.config.config import Config
 from clawhive_core.errors import UsageError
-from clawhive_core.execution.allow_list import AllowList
+from clawhive_core.execution.scope import AllowList
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
 from clawhive_core.runs.model_calls.budget import BudgetLimits

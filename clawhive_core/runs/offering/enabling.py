@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.events.kinds import TOOLS_ENABLED
-from clawhive_core.execution.nested.recorded import full
+from clawhive_core.execution.recorded import full
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Enablement, ToolDef

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from clawhive_core.catalog.catalog import Catalog
-from clawhive_core.execution.allow_list import AllowList
-from clawhive_core.execution.scope import CORE
+from clawhive_core.execution.scope import CORE, AllowList
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.runs.offering.agents import AGENTS

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import RunError
-from clawhive_core.execution.door import Door
+from clawhive_core.execution.outcomes import Door
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass

@@ -10,9 +10,8 @@ from typing import Any, cast
 import anyio
 
 from clawhive_core.errors import CapabilityError, InvalidInput, NeedHumanApproval, RunError
-from clawhive_core.execution.door import Door
-from clawhive_core.execution.inputs import MAX_INPUT
-from clawhive_core.execution.results import error_of
+from clawhive_core.execution.outcomes import Door, error_of
+from clawhive_core.execution.pending import MAX_INPUT
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.json_values import json_copy

@@ -14,7 +14,7 @@ from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import NeedHumanApproval, ToolError
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import Event

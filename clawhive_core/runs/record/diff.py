@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from clawhive_core.execution.nested.recorded import full
+from clawhive_core.execution.recorded import full
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger

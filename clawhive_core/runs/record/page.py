@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.execution.nested.recorded import full
+from clawhive_core.execution.recorded import full
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass

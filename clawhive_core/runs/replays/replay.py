@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.execution.door import Outcome
-from clawhive_core.execution.inputs import as_recorded
-from clawhive_core.execution.nested.recorded import (
+from clawhive_core.execution.outcomes import Outcome
+from clawhive_core.execution.pending import as_recorded
+from clawhive_core.execution.recorded import (
     CALL_KINDS,
     RecordedCall,
     answer_of,

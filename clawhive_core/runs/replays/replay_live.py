@@ -8,14 +8,9 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
-from clawhive_core.execution.door import Door, Outcome
-from clawhive_core.execution.inputs import as_recorded
-from clawhive_core.execution.nested.recorded import (
-    RecordedCall,
-    answer_of,
-    asked_call,
-    embeddings_of,
-)
+from clawhive_core.execution.outcomes import Door, Outcome
+from clawhive_core.execution.pending import as_recorded
+from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call, embeddings_of
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.embeddings import Embeddings

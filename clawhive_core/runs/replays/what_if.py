@@ -7,8 +7,8 @@ from typing import Any
 
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.execution.approvals.considered import Weigher, consider
-from clawhive_core.execution.nested.recorded import CALL_KINDS, RecordedCall, asked_call
+from clawhive_core.execution.dry_run import Weigher, consider
+from clawhive_core.execution.recorded import CALL_KINDS, RecordedCall, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.principal import Principal

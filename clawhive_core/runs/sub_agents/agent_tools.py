@@ -15,7 +15,7 @@ import anyio
 from clawhive_core.catalog.listing import problem_of
 from clawhive_core.errors import NeedHumanApproval, RunBusy, ToolError
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.nested.recorded import full
+from clawhive_core.execution.recorded import full
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass

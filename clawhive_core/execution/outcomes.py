@@ -1,25 +1,57 @@
-"""The answer of a tool: checked, cut, and in one shape."""
+"""The outcomes of a call: results in one shape, checked and cut; failures; refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from clawhive_core.catalog.validation import Validators, describe
-from clawhive_core.errors import InvalidInput, NeedHumanApproval
-from clawhive_core.execution.scope import CORE
+from clawhive_core.errors import ClawHiveError, InvalidInput, NeedHumanApproval, ToolError
+from clawhive_core.execution.scope import CORE, CallScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.texts import well_formed
-from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
+from clawhive_core.model.tools import Artifact, ToolCall, ToolMeta, ToolResult
 
 MAX_TEXT = 1024 * 1024
 """Characters of text that a result may hold; more is cut, and the cut is marked."""
 MAX_STRUCTURED = 8 * 1024 * 1024
 """About the bytes of JSON that a structured value may be; a larger one is refused."""
 
+_MAX_MESSAGE = 10_000
+_MAX_CODE = 100
+_MAX_DATA = 64 * 1024
 _LISTS = (list, tuple)
+
+
+Outcome = ToolResult | Refusal
+"""What a call comes to: a result (perhaps an error result), or a refusal with its next step."""
+
+
+class Door(Protocol):
+    """Runs a tool call, or answers it from a record."""
+
+    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
+        """Answer one call; raises only for cancellation and parking."""
+        ...
+
+
+class Refused(Exception):
+    """A stage refuses the call."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.error)
+        self.refusal = refusal
+
+
+class RefusedMidway(ToolError):
+    """A right that a tool asked for midway was refused; uncaught, so is the tool's call."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        fix = refusal.next.get("command") or refusal.next.get("hint")
+        super().__init__(refusal.message, code=refusal.error, fix=fix)
+        self.refusal = refusal
 
 
 def finish(
@@ -127,3 +159,60 @@ def _texts(partial: Mapping[str, bytearray]) -> dict[str, str]:
 def _invalid(meta: ToolMeta, what: str) -> tuple[Refusal, bool]:
     fix = {"action": "report", "provider_id": meta.provider_id}
     return Refusal("invalid_output", f"`{meta.name}` {what}", fix), False
+
+
+def failure_of(error: ClawHiveError) -> Refusal:
+    """Return the error of a tool that failed on purpose, with its own code."""
+    if isinstance(error, RefusedMidway):
+        return error.refusal
+    next_step = {"action": "read_error"}
+    if error.fix is not None:
+        next_step = {"action": "fix", "hint": _cut(error.fix, _MAX_MESSAGE)}
+    code = _cut(error.code, _MAX_CODE) or "tool_failed"
+    return Refusal(code, _cut(error.message, _MAX_MESSAGE), next_step, _data(error.data))
+
+
+def crash_of(meta: ToolMeta, error: BaseException) -> Refusal:
+    """Return the error of a tool that raised anything else."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the exception is a tool's too, and so is its text
+        text = "an error without a text"
+    message = f"`{meta.name}` raised {type(error).__name__}: {text}"
+    next_step = {"action": "report", "provider_id": meta.provider_id}
+    return Refusal("tool_failed", _cut(message, _MAX_MESSAGE), next_step)
+
+
+def stopped(meta: ToolMeta, seconds: float, *, cut: bool) -> Refusal:
+    """Return the error of a tool whose time was up, or that was cut as its rights were revoked."""
+    if cut:
+        return Refusal(
+            "right_revoked",
+            f"`{meta.name}` was stopped: a right that it was begun with was revoked",
+            {"action": "ask_user"},
+        )
+    return Refusal(
+        "timeout",
+        f"`{meta.name}` did not end within {seconds:g} s",
+        {"action": "retry_smaller", "hint": "ask for less at once"},
+    )
+
+
+def cancelled(meta: ToolMeta) -> Refusal:
+    """Return the error of a call whose caller was cancelled."""
+    return Refusal("cancelled", f"`{meta.name}` was cancelled", {"action": "none"})
+
+
+def _data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's further facts, as far as they are JSON and no key of a refusal."""
+    try:
+        copy, _ = json_copy(data, _MAX_DATA)
+    except InvalidInput:
+        return {}
+    reserved = {"error", "message", "reason", "next"}
+    return {key: value for key, value in copy.items() if key not in reserved}
+
+
+def _cut(value: Any, limit: int) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

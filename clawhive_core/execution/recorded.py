@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from clawhive_core.errors import ModelError
-from clawhive_core.execution.door import Outcome
+from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.model.approvals import edits
 from clawhive_core.model.embeddings import Embeddings, unpacked
 from clawhive_core.model.events import Blob, StoredEvent

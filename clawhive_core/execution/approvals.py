@@ -12,7 +12,7 @@ import anyio
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import NeedHumanApproval
-from clawhive_core.execution.grounded import provenance
+from clawhive_core.execution.effects import provenance
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.refusals import approval_required, suspended, unapproved
 from clawhive_core.execution.scope import NESTED, Ask, CallScope, RunScope

@@ -1,1 +1,0 @@
-"""Asking a person about one call, and what would be asked."""
