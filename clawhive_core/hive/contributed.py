@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,13 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import run_bounded
+from clawhive_core.errors import PluginError
+from clawhive_core.model.embeddings import Embeddings
+from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.plugins.manager import PluginManager
+from clawhive_core.plugins.plugin import PluginRecord
 from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
-from clawhive_core.protocols.adapter import LlmAdapter
+from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Ledger
@@ -94,20 +98,16 @@ class Contributed:
 
     @cached_property
     def _adapters(self) -> dict[str, LlmAdapter]:
-        from clawhive_core.runs.model_calls.failed_adapter import FailedAdapter
-
         found: Sequence[LlmAdapter] = self.values("clawhive_llm_adapters")
         failed = self._plugins.failed_hooks("clawhive_llm_adapters")
-        stand_ins: list[LlmAdapter] = [FailedAdapter(record) for record in failed]
+        stand_ins: list[LlmAdapter] = [_FailedAdapter(record) for record in failed]
         return {adapter.name: adapter for adapter in (*stand_ins, *reversed(found))}
 
     @cached_property
     def _embedders(self) -> dict[str, Embedder]:
-        from clawhive_core.runs.model_calls.failed_adapter import FailedAdapter
-
         found: Sequence[Embedder] = self.values("clawhive_embedders")
         failed = self._plugins.failed_hooks("clawhive_embedders")
-        stand_ins: list[Embedder] = [FailedAdapter(record) for record in failed]
+        stand_ins: list[Embedder] = [_FailedAdapter(record) for record in failed]
         return {each.name: each for each in (*stand_ins, *reversed(found))}
 
     @cached_property
@@ -117,3 +117,56 @@ class Contributed:
         checks: list[PolicyCheck] = self.values("clawhive_policy_checks")
         failed = self._plugins.failed_hooks("clawhive_policy_checks")
         return [*checks, *(FailedCheck(record.id) for record in failed)]
+
+
+class _FailedAdapter:
+    """Stands for the adapters and embedders of a plugin that failed to load: it says why."""
+
+    host = None
+    default_host = None
+    supports_tools = False
+    default_model = ""
+
+    def __init__(self, record: PluginRecord) -> None:
+        self.name = record.id
+        self._failure = record.error
+
+    async def chat(self, request: LlmRequest) -> LlmResponse:
+        """Fail.
+
+        Raises:
+            PluginError: Always, with what the plugin failed of.
+        """
+        del request
+        raise self._error()
+
+    async def stream(self, request: LlmRequest) -> AsyncIterator[StreamEvent]:
+        """Fail.
+
+        Raises:
+            PluginError: Always, with what the plugin failed of.
+        """
+        yield StreamEvent("done", response=await self.chat(request))
+
+    async def embed(self, texts: Sequence[str], model: str) -> Embeddings:
+        """Fail.
+
+        Raises:
+            PluginError: Always, with what the plugin failed of.
+        """
+        del texts, model
+        raise self._error()
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def _error(self) -> PluginError:
+        failure = self._failure
+        if failure is None:
+            return PluginError(f"the plugin `{self.name}` could not be loaded")
+        return PluginError(
+            f"the plugin `{self.name}` could not be loaded: {failure.message}",
+            place=failure.place,
+            fix=failure.fix,
+            code=failure.code,
+        )

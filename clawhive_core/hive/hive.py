@@ -66,9 +66,9 @@ from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.ledger import Ledger
+from clawhive_core.runs.conversation import answers_before
 from clawhive_core.runs.live import Live
-from clawhive_core.runs.loop.conversation import answers_before
-from clawhive_core.runs.model_calls.models import Embedders, Models
+from clawhive_core.runs.models import Embedders, Models
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.aside import beside
 from clawhive_core.runs.record.lineage import used_below

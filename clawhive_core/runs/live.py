@@ -7,7 +7,7 @@ from clawhive_core.execution.outcomes import Door
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.models import Models
 
 
 @dataclass(frozen=True, slots=True)

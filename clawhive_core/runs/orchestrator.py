@@ -21,7 +21,7 @@ from clawhive_core.policy.ledger import issued
 from clawhive_core.protocols.ledger import Expectation, RunIs, Unmet
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.callbacks import warnings_of
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.models import Models
 from clawhive_core.runs.offering.renewal import NO_TOOLS, NoSource, ToolsOfRun, ToolSource
 from clawhive_core.runs.record.journal import RunJournal, run_event
 from clawhive_core.runs.record.ownership import STOPPED, not_taken

@@ -31,10 +31,10 @@ from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.protocols.ledger import Ledger, SessionAt
+from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.callbacks import callbacks_of
+from clawhive_core.runs.conversation import Conversations, last_turn, messages_of
 from clawhive_core.runs.grounds import grounds_of, remember
-from clawhive_core.runs.loop.conversation import Conversations, last_turn, messages_of
-from clawhive_core.runs.model_calls.budget import BudgetLimits
 from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.offering.enabling import Brought, SkillTools, active_before
 from clawhive_core.runs.offering.offered import Offers

@@ -20,9 +20,9 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
+from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.live import Live
-from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
-from clawhive_core.runs.model_calls.models import Models, Provider
+from clawhive_core.runs.models import Models, Provider
 from clawhive_core.runs.offering.enabling import Brought
 from clawhive_core.runs.offering.renewal import Renewed, ToolSource
 from clawhive_core.runs.orchestrator import Orchestrator

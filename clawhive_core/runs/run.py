@@ -16,8 +16,8 @@ from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
 from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.ledger import Expectation, RunFree, SessionAt
-from clawhive_core.runs.model_calls.budget import BudgetLimits
-from clawhive_core.runs.model_calls.history import History
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.conversation import History
 from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.plans.elevation import Declared
 from clawhive_core.runs.record.ownership import admits

@@ -24,7 +24,7 @@ def tree(error):
 
 
 MADE = {f"model_{reason}" for reason in ("content_filter", "max_tokens", "refusal")}
-"""Codes that `runs/loop` puts together from the reason why a model stopped."""
+"""Codes that `runs/responses.py` puts together from the reason why a model stopped."""
 
 
 def own_codes():

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from clawhive_core.model.messages import LlmMessage
-from clawhive_core.runs.loop import conversation
-from clawhive_core.runs.loop.conversation import Conversations, messages_of
-from clawhive_core.runs.model_calls.history import running_digest
+from clawhive_core.runs import conversation
+from clawhive_core.runs.conversation import Conversations, messages_of, running_digest
 from clawhive_core.testing import memory_hive
 from clawhive_core.testing.scripted import ScriptedModel, calling
 from tests.harness import Provider, echo

@@ -13,7 +13,7 @@ from clawhive_core.execution.pending import MAX_INPUT
 from clawhive_core.model.json_values import MAX_DEPTH, json_object
 from clawhive_core.model.messages import LlmResponse, TextBlock
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.runs.model_calls.readable import is_deeper, readable
+from clawhive_core.runs.responses import is_deeper, readable
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -19,7 +19,7 @@ from clawhive_core.model.messages import (
 )
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import StreamEvent
-from clawhive_core.runs.model_calls.response_limits import weight
+from clawhive_core.runs.responses import weight
 from clawhive_core.testing import ScriptedModel, memory_hive
 
 MODEL = "scripted:test"

@@ -6,7 +6,7 @@ import pytest
 
 from clawhive_core.events.kinds import MODEL_END
 from clawhive_core.model.messages import LlmMessage, LlmResponse, TextBlock, ThinkingBlock
-from clawhive_core.runs.loop.usable import MAX_AGAIN
+from clawhive_core.runs.responses import MAX_AGAIN
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"

@@ -22,7 +22,11 @@ from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.loop.compaction import Compaction
 from clawhive_core.runs.loop.repetition import Repetition
 from clawhive_core.runs.loop.side_by_side import side_by_side
-from clawhive_core.runs.loop.usable import (
+from clawhive_core.runs.models import Models
+from clawhive_core.runs.offering.enabling import Offering, SkillTools
+from clawhive_core.runs.offering.renewal import NO_TOOLS, ToolsOfRun
+from clawhive_core.runs.record.journal import Journal, end_step, run_event
+from clawhive_core.runs.responses import (
     CUT_SHORT,
     MAX_AGAIN,
     Unusable,
@@ -31,10 +35,6 @@ from clawhive_core.runs.loop.usable import (
     unusable,
     with_remark,
 )
-from clawhive_core.runs.model_calls.models import Models
-from clawhive_core.runs.offering.enabling import Offering, SkillTools
-from clawhive_core.runs.offering.renewal import NO_TOOLS, ToolsOfRun
-from clawhive_core.runs.record.journal import Journal, end_step, run_event
 
 MAX_TOOL_ROUNDS = 25
 PARALLEL_CALLS = 8

@@ -12,7 +12,7 @@ from clawhive_core.errors import UsageError
 from clawhive_core.execution.scope import AllowList
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import DEFAULT_AGENT, Principal
-from clawhive_core.runs.model_calls.budget import BudgetLimits
+from clawhive_core.runs.budget import BudgetLimits
 
 AGENTS = "agents"
 """The provider of the tools that start agents."""

@@ -12,9 +12,9 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.planner import PlanContext
-from clawhive_core.runs.loop.usable import with_remark
 from clawhive_core.runs.plans.planning import as_said
 from clawhive_core.runs.plans.steps import check_plan
+from clawhive_core.runs.responses import with_remark
 
 MAX_STEPS = 50
 _MAX_RESULT = 4_000

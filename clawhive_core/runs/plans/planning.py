@@ -14,7 +14,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.protocols.planner import PlanContext, Planner
-from clawhive_core.runs.loop.conversation import is_turn
+from clawhive_core.runs.conversation import is_turn
 from clawhive_core.runs.plans.steps import PlanRunner, StepResult, check_plan
 from clawhive_core.runs.record.journal import Journal, run_event
 

@@ -21,8 +21,8 @@ from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.budget import Budget, BudgetLimits
+from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal
 from clawhive_core.runs.replays.replay import Difference, Record, shortened
 from clawhive_core.runs.replays.unsent import UnsentModels

@@ -7,7 +7,7 @@ from typing import cast
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
-from clawhive_core.runs.model_calls.models import Models, Provider
+from clawhive_core.runs.models import Models, Provider
 
 
 class UnsentModels(Models):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.model_calls.budget import BudgetLimits
-from clawhive_core.runs.model_calls.models import Models
+from clawhive_core.runs.budget import BudgetLimits
+from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.lineage import line_of, start_of, used_so_far
 
 

@@ -26,11 +26,11 @@ from clawhive_core.model.tools import Artifact, ToolMeta, ToolResult
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.loop.usable import no_answer
 from clawhive_core.runs.offering.agents import AGENTS, Agent
 from clawhive_core.runs.record.lineage import below, child_of_step, end_of, start_of
 from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RunOptions
+from clawhive_core.runs.responses import no_answer
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.sub_agents.child import Nursery
 

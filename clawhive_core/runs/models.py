@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import field
 from functools import cache, lru_cache, partial
@@ -38,12 +31,10 @@ from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.protocols.embedder import Embedder
-from clawhive_core.runs.model_calls.budget import Budget, BudgetLimits, spent
-from clawhive_core.runs.model_calls.history import History
-from clawhive_core.runs.model_calls.readable import readable
-from clawhive_core.runs.model_calls.response_limits import LIMITS, Heard, ResponseLimits
-from clawhive_core.runs.model_calls.retry import delay, late
+from clawhive_core.runs.budget import Budget, BudgetLimits, spent
+from clawhive_core.runs.conversation import History
 from clawhive_core.runs.record.journal import Journal
+from clawhive_core.runs.responses import LIMITS, Heard, ResponseLimits, readable
 
 T = TypeVar("T")
 
@@ -51,6 +42,11 @@ MODEL_SECONDS = 600.0
 _GRACE_SECONDS = 2.0
 _TURN = 1_000
 """After how many events of a stream everything else has its turn."""
+FIRST_SECONDS = 1.0
+MOST_SECONDS = 30.0
+"""The longest distance, where the provider says nothing."""
+PATIENCE_SECONDS = 120.0
+"""The longest that a provider may ask to wait; beyond it the call fails at once and says so."""
 _OFFERS = 64
 """How many lists of tools are remembered; each run has one."""
 
@@ -341,9 +337,9 @@ class Models:
                 # Not made again: whoever waited this long should not wait as long once more.
                 if in_all < patience.seconds:
                     what = f"{name} did not answer within {patience.limits.seconds:g} s in all"
-                    raise late(LIMITS["seconds"], what) from None
+                    raise _late(LIMITS["seconds"], what) from None
                 what = f"{name} did not answer within {seconds:g} s"
-                raise late(f"models.{provider.name}.timeout_sec", what) from None
+                raise _late(f"models.{provider.name}.timeout_sec", what) from None
             except ModelError as error:
                 import random
 
@@ -594,3 +590,29 @@ async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[Strea
         close = getattr(events, "aclose", None)
         if close is not None:
             await close()
+
+
+def delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> float | None:
+    """Return the seconds until the next attempt, None where there is to be none.
+
+    The provider's word counts first; else the distances are random, as in "Exponential Backoff And
+    Jitter" (AWS Architecture Blog, 2015).
+
+    Args:
+        error: Why the last attempt failed; `data["retryable"]` and `data["retry_after"]` count.
+        attempt: Which attempt that was, from 1.
+        retries: How often a call may be made again.
+        chance: A random number from 0 to 1.
+    """
+    if attempt > retries or error.data.get("retryable") is not True:
+        return None
+    asked = error.data.get("retry_after")
+    if asked is not None:
+        return None if asked > PATIENCE_SECONDS else max(0.0, float(asked))
+    return chance * min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (attempt - 1))
+
+
+def _late(limit: str, message: str) -> ModelError:
+    """Return the error of a provider that was waited for as long as a setting lets it."""
+    fix = f"raise `{limit}`, or choose another model"
+    return ModelError(message, code="timeout", fix=fix)
