@@ -82,13 +82,12 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
         "plugins": ("comparison",),
         "policy": ("answers", "failed_check"),
         "runs": (
-            "loop.compaction",
-            "loop.loop",
-            "considering",
+            "delegation",
+            "loop",
             "plans.planning",
             "record.page",
             "replays.replay",
-            "sub_agents.delegation",
+            "what_if",
         ),
         "skills": ("fixing.fixes", "fixing.files", "report"),
     }

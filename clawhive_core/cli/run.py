@@ -362,7 +362,7 @@ def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
 def _of_prompt(hive: Hive, start: Mapping[str, Any]) -> list[str]:
     """Return the options that only a prompt has."""
     from clawhive_core.execution.recorded import full
-    from clawhive_core.runs.offering.enabling import SkillTools
+    from clawhive_core.runs.toolsets import SkillTools
 
     words = ["--model", str(start["model"])]
     if start["planner"] not in {None, hive.config.get("model.planner")}:
@@ -375,7 +375,7 @@ def _of_prompt(hive: Hive, start: Mapping[str, Any]) -> list[str]:
 def _options(hive: Hive, start: Mapping[str, Any], run_id: str) -> Sequence[str]:
     """Return the options that every run has, where they are not what it has without them."""
     from clawhive_core.protocols.ledger import RightsWhere
-    from clawhive_core.runs.record.folder import run_folder
+    from clawhive_core.runs.requests import run_folder
 
     words: list[str] = []
     if start["max_tool_rounds"] != hive.config.get("loop.max_tool_rounds"):

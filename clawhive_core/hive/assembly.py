@@ -20,12 +20,11 @@ from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
+from clawhive_core.runs.agents import agents_of, known_skills
 from clawhive_core.runs.models import MODEL_SECONDS, Patience
-from clawhive_core.runs.offering.agents import agents_of, known_skills
 from clawhive_core.runs.plans.task_tools import task_providers
 from clawhive_core.runs.responses import ResponseLimits
-from clawhive_core.runs.sub_agents.agent_tools import AgentProvider, SubAgents, is_nameable
-from clawhive_core.runs.sub_agents.child import Nursery
+from clawhive_core.runs.sub_agents import AgentProvider, Nursery, SubAgents, is_nameable
 from clawhive_core.skills.contracts.skill import Skill
 
 Engines = Callable[[], Sequence[SandboxEngine]]

@@ -60,8 +60,7 @@ class Contributed:
 
     def planners(self) -> dict[str, Planner]:
         """Return the planners by name; nobody replaces ClawHive's own."""
-        from clawhive_core.runs.plans.llm_planner import LlmPlanner
-        from clawhive_core.runs.plans.procedure import ProcedurePlanner
+        from clawhive_core.runs.plans.planners import LlmPlanner, ProcedurePlanner
 
         own: list[Planner] = [ProcedurePlanner(), LlmPlanner()]
         found: Sequence[Planner] = self.values("clawhive_planners")

@@ -66,11 +66,10 @@ from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.ledger import Ledger
+from clawhive_core.runs.concurrency import beside
 from clawhive_core.runs.conversation import answers_before
-from clawhive_core.runs.live import Live
 from clawhive_core.runs.models import Embedders, Models
-from clawhive_core.runs.orchestrator import Orchestrator
-from clawhive_core.runs.record.aside import beside
+from clawhive_core.runs.orchestrator import Live, Orchestrator
 from clawhive_core.runs.record.lineage import used_below
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
@@ -323,7 +322,7 @@ class Hive:
 
     def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
         """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
-        from clawhive_core.runs.considering import Situation
+        from clawhive_core.runs.what_if import Situation
 
         return Situation(options or RunOptions(), task).rules(self._requests)
 
@@ -341,7 +340,7 @@ class Hive:
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
         from clawhive_core.execution.dry_run import consider
-        from clawhive_core.runs.considering import Situation
+        from clawhive_core.runs.what_if import Situation
 
         scope = Situation(options or RunOptions(), task, step).scope(self._requests)
         return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)

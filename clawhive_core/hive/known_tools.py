@@ -74,7 +74,7 @@ def _agents(config: Config) -> set[str]:
     """Return the tools that start the agents of a configuration."""
     if not config.section("agents"):
         return set()
-    from clawhive_core.runs.offering.agents import agents_of
+    from clawhive_core.runs.agents import agents_of
 
     return {each.tool for each in agents_of(config)}
 

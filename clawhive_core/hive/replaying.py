@@ -14,18 +14,12 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.view import find_run
-from clawhive_core.runs.replays.repeat import note, repeat
-from clawhive_core.runs.replays.replay import Record, ReplayReport
-from clawhive_core.runs.replays.replay_live import (
-    RecordedTools,
-    RecordedTurns,
-    Repeated,
-    WatchedDoor,
-    tools_of,
-)
-from clawhive_core.runs.replays.what_if import what_if
+from clawhive_core.runs.replays.recorded_run import Record
+from clawhive_core.runs.replays.replay import RecordedTools, ReplayReport, note, repeat, tools_of
+from clawhive_core.runs.replays.replay_live import RecordedTurns, Repeated, WatchedDoor
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.runs.what_if import what_if
 
 ReplayMode = Literal["exact", "tools", "model", "policy"]
 """What is done anew: nothing but our own code, the tools, the model, or the decisions."""

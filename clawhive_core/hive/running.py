@@ -16,8 +16,7 @@ from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
-from clawhive_core.runs.live import Live
-from clawhive_core.runs.orchestrator import Orchestrator
+from clawhive_core.runs.orchestrator import Live, Orchestrator
 from clawhive_core.runs.record.ownership import busy, cancel_below
 from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -78,8 +77,7 @@ class Running(Caching):
 
     async def resume(self, run_id: str, options: RunOptions) -> None:
         """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
-        from clawhive_core.runs.resume import require_task, resume
-        from clawhive_core.runs.sub_agents.accounts import accounts_above
+        from clawhive_core.runs.resume import accounts_above, require_task, resume
 
         request = self.requests().resumed(run_id, options)
         require_task(request)

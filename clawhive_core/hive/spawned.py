@@ -15,7 +15,7 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import ENDED
 from clawhive_core.model.tools import ToolResult
 from clawhive_core.protocols.ledger import Ledger, RunsWhere
-from clawhive_core.runs.offering.agents import agent_of
+from clawhive_core.runs.agents import agent_of
 from clawhive_core.runs.record.lineage import child_of_step
 from clawhive_core.runs.record.ownership import cancel, recover
 from clawhive_core.runs.record.view import run_json

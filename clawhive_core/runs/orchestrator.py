@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
+from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
 from clawhive_core.execution.outcomes import Door
 from clawhive_core.execution.scope import CallScope
@@ -17,24 +18,50 @@ from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
+from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.policy.ledger import issued
-from clawhive_core.protocols.ledger import Expectation, RunIs, Unmet
+from clawhive_core.protocols.ledger import Expectation, Ledger, RunIs, Unmet
 from clawhive_core.protocols.planner import Planner
-from clawhive_core.runs.callbacks import warnings_of
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.offering.renewal import NO_TOOLS, NoSource, ToolsOfRun, ToolSource
+from clawhive_core.runs.options import warnings_of
 from clawhive_core.runs.record.journal import RunJournal, run_event
 from clawhive_core.runs.record.ownership import STOPPED, not_taken
 from clawhive_core.runs.run import RunRequest, RunResult
+from clawhive_core.runs.toolsets import NO_TOOLS, Brought, Renewed, ToolsOfRun
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.loop.compaction import Compaction
+    from clawhive_core.runs.loop import Compaction
 
 
 _RUNNING = frozenset({"running"})
 
 REACT = "react"
 """The planner of prompts that plans nothing: the loop goes from turn to turn."""
+
+
+class ToolSource(Protocol):
+    """The source of a running model's tools: the catalog of today, or the record."""
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return what is offered from a turn on, None where the revision is still the current."""
+        ...
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return the tools of these names, as far as the agent may have them."""
+        ...
+
+
+class NoSource:
+    """Brings nothing: a replay with one side live, a loop that is given its tools."""
+
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+        """Return nothing."""
+        del request, revision, step_id
+
+    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+        """Return nothing."""
+        del request, names, step_id
+        return Brought()
 
 
 @dataclass(slots=True)
@@ -165,8 +192,8 @@ class Orchestrator:
         Raises:
             UsageError: `cannot_plan`: no planner has that name.
         """
-        from clawhive_core.runs.plans.procedure import ProcedurePlanner
-        from clawhive_core.runs.sub_agents.delegation import DelegatePlanner
+        from clawhive_core.runs.delegation import DelegatePlanner
+        from clawhive_core.runs.plans.planners import ProcedurePlanner
 
         if request.delegates and request.task.prompt is None:
             return DelegatePlanner(request.delegates)
@@ -185,7 +212,7 @@ class Orchestrator:
         return found
 
     async def _execute(self, request: RunRequest) -> RunResult:
-        from clawhive_core.runs.sub_agents.delegation import Delegation
+        from clawhive_core.runs.delegation import Delegation
 
         planner, prompt = self.planner(request), request.task.prompt
         if prompt is not None and request.delegates:
@@ -216,8 +243,7 @@ class Orchestrator:
         return RunResult(status, output, error, artifacts, warnings)
 
     async def _answer(self, request: RunRequest, prompt: str) -> RunResult:
-        from clawhive_core.runs.loop.compaction import ClearOldResults
-        from clawhive_core.runs.loop.loop import Loop, LoopSettings
+        from clawhive_core.runs.loop import ClearOldResults, Loop, LoopSettings
 
         settings = LoopSettings(
             request.model or "",
@@ -318,3 +344,14 @@ def _error(error: ClawHiveError) -> dict[str, Any]:
     if error.fix is not None:
         facts["fix"] = error.fix
     return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The means by which a resumed run does its missing parts."""
+
+    log: Ledger
+    door: Door
+    models: Models
+    catalog: CatalogStore
+    book: ApprovalBook

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawhive_core.capabilities import normalise
+from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType
+from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
 from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.scope import AllowList, RunScope
 from clawhive_core.model.canonical import preview
@@ -24,34 +25,31 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.policy.boundary import within
 from clawhive_core.policy.grants import GrantBook, derived
-from clawhive_core.policy.grounding import Grounds
+from clawhive_core.policy.grounding import CONTRACT, Grounds
+from clawhive_core.policy.protected import protection_of
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.protocols.ledger import Ledger, SessionAt
+from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
-from clawhive_core.runs.callbacks import callbacks_of
 from clawhive_core.runs.conversation import Conversations, last_turn, messages_of
-from clawhive_core.runs.grounds import grounds_of, remember
-from clawhive_core.runs.offering.agents import Agent, agent_of, allow_list, budget_limits
-from clawhive_core.runs.offering.enabling import Brought, SkillTools, active_before
-from clawhive_core.runs.offering.offered import Offers
-from clawhive_core.runs.offering.renewal import Renewed
-from clawhive_core.runs.offering.shelf import Shelf
-from clawhive_core.runs.options import RunOptions, prompt_of, require_input
+from clawhive_core.runs.offers import Offers, Shelf
+from clawhive_core.runs.options import RunOptions, callbacks_of, prompt_of, require_input
 from clawhive_core.runs.plans.elevation import Declared, stated_by
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
-from clawhive_core.runs.record.folder import reserved, run_folder
 from clawhive_core.runs.record.lineage import line_of
 from clawhive_core.runs.record.ownership import fence_of
+from clawhive_core.runs.replays.recorded_run import remember
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.runs.toolsets import Brought, Renewed, SkillTools, active_before
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
 
 if TYPE_CHECKING:
-    from clawhive_core.runs.replays.replay import Record
+    from clawhive_core.runs.replays.recorded_run import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class RequestMaker(Caching):
             UnknownModel: No model is named, by option or configuration.
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
-        from clawhive_core.runs.sub_agents.delegation import startable, started_by_words
+        from clawhive_core.runs.delegation import startable, started_by_words
 
         text = prompt_of(text)
         principal = agent_of(self.config, options.agent)
@@ -177,7 +175,7 @@ class RequestMaker(Caching):
             UsageError: The input is no object; `skill_disabled`: its skill is switched off.
             InvalidInput: The input fails the type's schema.
         """
-        from clawhive_core.runs.sub_agents.delegation import startable, started_by_type
+        from clawhive_core.runs.delegation import startable, started_by_type
 
         require_input(given)
         principal = agent_of(self.config, options.agent)
@@ -275,7 +273,7 @@ class RequestMaker(Caching):
         Raises:
             NotReplayable: Its task type is gone.
         """
-        from clawhive_core.runs.replays.replay import Record
+        from clawhive_core.runs.replays.recorded_run import Record
 
         record = Record.load(self.log, run_id)
         request = self.recorded(record)
@@ -300,7 +298,7 @@ class RequestMaker(Caching):
 
     def _remembered(self, request: RunRequest, record: Record) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
-        from clawhive_core.runs.replays.replay import Record
+        from clawhive_core.runs.replays.recorded_run import Record
 
         above = None
         if request.parent_run_id is not None:
@@ -455,3 +453,90 @@ class TodaysTools:
     def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
         """Return the tools of these names, as far as the agent may have them."""
         return self.requests().named(request, names, step_id)
+
+
+_VERBS = ("fs.read", "fs.write", "fs.delete", "fs.exec")
+
+
+def run_folder(config: Config, out: str | os.PathLike[str] | None, run_id: str) -> str:
+    """Return a run's artifacts folder, absolute: the one that is named, else its own.
+
+    Raises:
+        UsageError: The folder lies inside .clawhive, is none, or the one that is named cannot be
+            made or written to.
+    """
+    if out is None:
+        folder = _folder_of_all(config.root, config.get("run.out")) + run_id
+    else:
+        folder = _usable(_outside_own(Path(out).absolute()))
+    if os.path.lexists(folder) and not os.path.isdir(folder):  # noqa: PTH112 - never raises
+        raise UsageError(
+            f"{folder} is no folder", place="--out", fix="name a folder, there or to be made"
+        )
+    return folder
+
+
+@lru_cache(maxsize=64)
+def _folder_of_all(root: Path, out: str) -> str:
+    """Return the folder of the runs of a project, whose root is absolute, up to their names."""
+    return os.path.join(_outside_own(root / out), "")  # noqa: PTH118 - it ends with a separator
+
+
+def _outside_own(folder: Path) -> str:
+    for spelled in (folder, Path(os.path.realpath(folder))):
+        if (kind := protection_of(spelled.parts[1:])) in {"own", "closed"}:
+            where = ".clawhive" if ".clawhive" in spelled.parts else f"{spelled}, which is {kind}"
+            raise UsageError(
+                f"a run's files cannot lie inside {where}",
+                place="--out",
+                fix="name another folder",
+            )
+    return str(folder)
+
+
+def _usable(folder: str) -> str:
+    """Return a folder that a run may leave files in: told before it begins, not at its end."""
+    nearest = folder
+    try:
+        os.lstat(folder)
+    except FileNotFoundError:
+        nearest = next(str(each) for each in Path(folder).parents if each.exists())
+    except OSError as error:
+        raise _unusable(folder, error.strerror or str(error)) from None
+    if os.path.isdir(nearest) and not os.access(nearest, os.W_OK | os.X_OK):  # noqa: PTH112 - never raises
+        raise _unusable(folder, f"you may not write to {nearest}")
+    return folder
+
+
+def _unusable(folder: str, why: str) -> UsageError:
+    fix = "name a folder, there or to be made, that you may write to"
+    return UsageError(f"{folder} takes no files: {why}", place="--out", fix=fix)
+
+
+def reserved(config: Config) -> list[str]:
+    """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
+    folders = (config.user_dir, config.root / config.get("sandbox.workspace"))
+    held = [_everything_below(os.path.realpath(each)) for each in folders]
+    return [f"{verb}:{each}" for each in held for verb in _VERBS]
+
+
+@lru_cache(maxsize=64)
+def _everything_below(folder: str) -> str:
+    """Return the resource of a folder with all that lies in it, as a pattern writes it."""
+    return below(path_capability("fs.read", folder)).text.partition(":")[2]
+
+
+def grounds_of(
+    task: Task, task_type: Mapping[str, Any] | None, words: Sequence[str] | None
+) -> Grounds:
+    """Return what a run starts with: the user's words, and what the steps of its contract name.
+
+    Args:
+        task: What the run is for; its prompt and input are the user's unless `words` are given.
+        task_type: The contract's entry.
+        words: What the user said instead.
+    """
+    grounds = Grounds(*((task.prompt, task.input) if words is None else words))
+    for step in (task_type or {}).get("steps", ()):
+        grounds.say(step.get("input"), CONTRACT)
+    return grounds

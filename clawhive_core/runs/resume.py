@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -21,30 +23,28 @@ from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
 from clawhive_core.runs.budget import Budget, BudgetLimits
-from clawhive_core.runs.live import Live
 from clawhive_core.runs.models import Models, Provider
-from clawhive_core.runs.offering.enabling import Brought
-from clawhive_core.runs.offering.renewal import Renewed, ToolSource
-from clawhive_core.runs.orchestrator import Orchestrator
+from clawhive_core.runs.orchestrator import Live, Orchestrator, ToolSource
 from clawhive_core.runs.record.journal import run_event
-from clawhive_core.runs.replays.replay import (
+from clawhive_core.runs.record.lineage import line_of, start_of, used_so_far
+from clawhive_core.runs.replays.recorded_run import (
     ANSWERS,
     COMPARED,
     Diverged,
     Record,
-    RecordedJournal,
-    RecordedOffers,
     recorded_answer,
     recorded_embedder,
     recorded_embeddings,
 )
-from clawhive_core.runs.replays.replay_live import (
+from clawhive_core.runs.replays.replay import (
+    RecordedJournal,
+    RecordedOffers,
     RecordedTools,
-    repeated_embeddings,
-    repeated_turn,
     tools_of,
 )
+from clawhive_core.runs.replays.replay_live import repeated_embeddings, repeated_turn
 from clawhive_core.runs.run import RunRequest
+from clawhive_core.runs.toolsets import Brought, Renewed
 
 
 class ResumingJournal(RecordedJournal):
@@ -278,3 +278,32 @@ def require_task(request: RunRequest) -> None:
             place=run_id,
             fix="make the call again with `clawhive tools call`",
         )
+
+
+@contextmanager
+def accounts_above(
+    log: Ledger, models: Models, run_id: str, here: Container[str]
+) -> Generator[None]:
+    """Hold the accounts of the runs above a run open, each with what was used of it by now.
+
+    Args:
+        log: The log that says so.
+        models: Where the accounts are.
+        run_id: A run that is resumed by itself; what it used it charges itself.
+        here: The runs that are at work in this process: their accounts are open.
+    """
+    line = [each for each, _ in line_of(log, run_id)]
+    opened: list[str] = []
+    try:
+        for above, below in pairwise(line):
+            if above not in here:
+                start = start_of(log, above)
+                limits = BudgetLimits(**start.get("budget", {}))
+                account = models.allot(above, limits, start["parent_run_id"])
+                account.charge(used_so_far(log, above, but=below))
+                opened.append(above)
+        yield
+    finally:
+        for above in opened:
+            if above not in here:  # else it was taken up meanwhile, with an account of its own
+                models.used(above)

@@ -18,9 +18,9 @@ from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.ledger import Expectation, RunFree, SessionAt
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import History
-from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.plans.elevation import Declared
 from clawhive_core.runs.record.ownership import admits
+from clawhive_core.runs.toolsets import SkillTools
 
 
 @dataclass(frozen=True, slots=True)

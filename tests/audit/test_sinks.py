@@ -7,7 +7,7 @@ import pytest
 
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.model.events import Event
-from clawhive_core.runs.record.aside import beside
+from clawhive_core.runs.concurrency import beside
 from clawhive_core.storage.sqlite.log import EventLog
 
 

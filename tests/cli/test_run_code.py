@@ -167,15 +167,13 @@ def test_a_replay_after_a_change_of_the_planner_fails_and_names_the_event(clawhi
     import inspect
     import types
 
-    from clawhive_core.runs.plans import procedure
+    from clawhive_core.runs.plans import planners
 
     clawhive.snippet("print(1)")
     made = types.ModuleType("changed")
-    source = inspect.getsource(procedure).replace("steps[-1].name", "steps[-0].name")
+    source = inspect.getsource(planners).replace("steps[-1].name", "steps[-0].name")
     exec(compile(source, "changed", "exec"), made.__dict__)
-    monkeypatch.setattr(
-        "clawhive_core.runs.plans.procedure.ProcedurePlanner", made.ProcedurePlanner
-    )
+    monkeypatch.setattr("clawhive_core.runs.plans.planners.ProcedurePlanner", made.ProcedurePlanner)
     done = clawhive("runs", "replay", "last")
     assert done.code == 1
     assert "event 3 (plan.made) differs" in done.out

@@ -200,7 +200,7 @@ async def test_what_is_protected_is_not_deleted_with_what_holds_it(path):
 def test_a_runs_folder_lies_in_nothing_protected(tmp_path):
     from clawhive_core.config import load_config
     from clawhive_core.errors import UsageError
-    from clawhive_core.runs.record.folder import run_folder
+    from clawhive_core.runs.requests import run_folder
 
     (tmp_path / ".git").mkdir()
     (tmp_path / "link").symlink_to(".git")

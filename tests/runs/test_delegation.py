@@ -4,8 +4,8 @@ import pytest
 
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
-from clawhive_core.runs.offering.agents import Agent
-from clawhive_core.runs.sub_agents.delegation import started_by_type, started_by_words
+from clawhive_core.runs.agents import Agent
+from clawhive_core.runs.delegation import started_by_type, started_by_words
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 ASK = calling("agent.critic", {"task": "judge this"})

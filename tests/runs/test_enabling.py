@@ -12,8 +12,8 @@ from clawhive_core.execution.scope import CORE
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.model.messages import LlmResponse
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.runs.offering.enabling import SkillTools
 from clawhive_core.runs.record import ownership
+from clawhive_core.runs.toolsets import SkillTools
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.runs.conftest import FORGET, Cut

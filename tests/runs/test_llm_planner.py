@@ -9,7 +9,7 @@ from clawhive_core import ToolResult
 from clawhive_core.errors import UsageError
 from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.runs import Plan, PlannedStep
-from clawhive_core.runs.plans.llm_planner import LlmPlanner
+from clawhive_core.runs.plans.planners import LlmPlanner
 from clawhive_core.testing import ScriptedModel, memory_hive
 
 

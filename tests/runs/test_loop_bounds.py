@@ -21,8 +21,7 @@ from clawhive_core.model.messages import (
 )
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.runs.budget import Budget, BudgetLimits
-from clawhive_core.runs.loop.compaction import ClearOldResults
-from clawhive_core.runs.loop.repetition import Repetition
+from clawhive_core.runs.loop import ClearOldResults, Repetition
 from clawhive_core.runs.models import MOST_SECONDS, PATIENCE_SECONDS, delay
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import RunError
-from clawhive_core.runs.plans.references import look_up, references, resolve, steps_named_in
+from clawhive_core.runs.plans.steps import look_up, references, resolve, steps_named_in
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

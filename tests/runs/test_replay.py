@@ -11,8 +11,8 @@ import pytest
 
 from clawhive_core.errors import NotReplayable, UnknownId
 from clawhive_core.hive.hive import Hive
-from clawhive_core.runs.loop import loop
-from clawhive_core.runs.plans import procedure
+from clawhive_core.runs import loop
+from clawhive_core.runs.plans import planners
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
@@ -71,9 +71,9 @@ async def test_a_replay_is_itself_recorded_and_does_not_disturb_the_next(planned
 async def test_one_changed_character_of_the_planner_is_found_and_its_event_named(
     planned, changed, monkeypatch
 ):
-    other = changed(procedure, "steps[-1].name", "steps[-0].name")
+    other = changed(planners, "steps[-1].name", "steps[-0].name")
     monkeypatch.setattr(
-        "clawhive_core.runs.plans.procedure.ProcedurePlanner", other.ProcedurePlanner
+        "clawhive_core.runs.plans.planners.ProcedurePlanner", other.ProcedurePlanner
     )
     report = await planned.replay("last")
     assert not report.ok
@@ -143,8 +143,8 @@ async def test_a_changed_loop_is_found_and_its_event_named(
     looped, changed, monkeypatch, old, new, kind
 ):
     other = changed(loop, old, new)
-    monkeypatch.setattr("clawhive_core.runs.loop.loop.Loop", other.Loop)
-    monkeypatch.setattr("clawhive_core.runs.loop.loop.LoopSettings", other.LoopSettings)
+    monkeypatch.setattr("clawhive_core.runs.loop.Loop", other.Loop)
+    monkeypatch.setattr("clawhive_core.runs.loop.LoopSettings", other.LoopSettings)
     report = await looped.replay("last")
     assert not report.ok
     assert report.difference.kind == kind
@@ -158,7 +158,7 @@ async def test_a_loop_that_would_end_earlier_leaves_recorded_events_over(
         "            if not calls and",
         "            return 'Done.'\n            if not calls and",
     )
-    monkeypatch.setattr("clawhive_core.runs.loop.loop.Loop", other.Loop)
+    monkeypatch.setattr("clawhive_core.runs.loop.Loop", other.Loop)
     report = await looped.replay("last")
     assert not report.ok
     assert report.difference.seq is not None

@@ -6,7 +6,7 @@ from clawhive_core.errors import NotReplayable, UsageError
 from clawhive_core.hive.hive import RunOptions
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record import ownership
-from clawhive_core.runs.replays.replay_live import RecordedTools
+from clawhive_core.runs.replays.replay import RecordedTools
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"

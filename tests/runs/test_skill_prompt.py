@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from clawhive_core.errors import UnknownId, UsageError
 from clawhive_core.hive.hive import Hive, RunOptions
 from clawhive_core.plugins.manager import PluginManager, PluginOptions
-from clawhive_core.runs.loop.loop import SYSTEM
-from clawhive_core.runs.offering.skill_prompt import MAX_LIST, MAX_LISTED, MAX_UNTRUSTED, one_line
+from clawhive_core.runs.loop import SYSTEM
+from clawhive_core.runs.offers import MAX_LIST, MAX_LISTED, MAX_UNTRUSTED, one_line
 from clawhive_core.skills.discovery.decisions import SkillTrust, content_digest
 from clawhive_core.testing import ScriptedModel, calling
 from clawhive_core.testing.memory import _Given
@@ -181,8 +181,7 @@ async def test_a_resumed_run_goes_on_with_what_was_told(desk, tools):
 
 async def test_a_run_that_was_recorded_before_skills_were_told_still_repeats(desk, monkeypatch):
     """Its start has no `instructions`, and its requests had the loop's own words alone."""
-    from clawhive_core.runs import orchestrator
-    from clawhive_core.runs.offering import shelf
+    from clawhive_core.runs import offers, orchestrator
 
     def forgetful(*given, **facts):
         event = real(*given, **facts)
@@ -195,7 +194,7 @@ async def test_a_run_that_was_recorded_before_skills_were_told_still_repeats(des
     async with desk.hive() as hive:
         with monkeypatch.context() as patch:
             patch.setattr(orchestrator, "run_event", forgetful)
-            patch.setattr(shelf, "skill_prompt", lambda *_: "")
+            patch.setattr(offers, "skill_prompt", lambda *_: "")
             run = await hive.run("go", model=MODEL)
         start = next(hive.log.events(run_id=run["run_id"]))
         assert "instructions" not in start.event.body

@@ -105,7 +105,7 @@ class TaskProvider:
     async def _runner(
         self, name: str, task_type: TaskType, input: Mapping[str, Any], context: ToolContext
     ) -> PlanRunner:
-        from clawhive_core.runs.plans.procedure import ProcedurePlanner
+        from clawhive_core.runs.plans.planners import ProcedurePlanner
         from clawhive_core.runs.plans.steps import PlanRunner, check_plan
 
         task = replace(make_task(name, task_type, input), task_id=context.task_id)

@@ -11,7 +11,7 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger, RunOwnedBy, Unmet
-from clawhive_core.runs.record.aside import stopped
+from clawhive_core.runs.concurrency import stopped
 from clawhive_core.runs.record.ownership import taken_over
 
 if TYPE_CHECKING:

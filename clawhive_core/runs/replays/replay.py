@@ -3,196 +3,46 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 from clawhive_core.errors import NeedHumanApproval, NotReplayable
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.pending import as_recorded
-from clawhive_core.execution.recorded import (
-    CALL_KINDS,
-    RecordedCall,
-    answer_of,
-    asked_call,
-    embeddings_of,
-    full,
-)
-from clawhive_core.execution.scope import CallScope, is_nested
-from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.execution.recorded import RecordedCall, asked_call
+from clawhive_core.execution.scope import CallScope
+from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.embeddings import Embeddings
-from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
-from clawhive_core.model.tools import ToolCall
+from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
-from clawhive_core.runs.callbacks import SIGNAL_FAILED
-from clawhive_core.runs.offering.enabling import Brought
-from clawhive_core.runs.offering.renewal import Renewed, enabled_in
-from clawhive_core.runs.record.journal import ENDED
-from clawhive_core.runs.replays.unsent import UnsentModels
-
-if TYPE_CHECKING:
-    from clawhive_core.runs.run import RunRequest
-
-COMPARED = frozenset(
-    {
-        "plan.made",
-        "step.end",
-        "model.start",
-        "model.end",
-        "embedding.start",
-        "embedding.end",
-        "tools.enabled",
-        "tools.changed",
-        "run.end",
-    }
+from clawhive_core.protocols.planner import Planner
+from clawhive_core.runs.loop import Compaction
+from clawhive_core.runs.models import Models, Provider
+from clawhive_core.runs.options import SIGNAL_FAILED
+from clawhive_core.runs.orchestrator import Orchestrator
+from clawhive_core.runs.record.lineage import used_below
+from clawhive_core.runs.replays.recorded_run import (
+    COMPARED,
+    Difference,
+    Diverged,
+    Record,
+    difference_of,
+    recorded_answer,
+    recorded_embedder,
+    recorded_embeddings,
+    shortened,
 )
-"""The events that a replay must repeat exactly; a call's rows are compared where it is answered."""
+from clawhive_core.runs.run import RunRequest
+from clawhive_core.runs.toolsets import Brought, Renewed, enabled_in
 
-ANSWERS = frozenset({"model.end", "embedding.end"})
-"""The events that end a request to a provider, and say what it used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first place where a replay and its record part."""
-
-    seq: int | None
-    """The recorded event's number; None where the record has no such event."""
-    kind: str
-    step_id: str | None
-    recorded: str
-    repeated: str
-
-    @property
-    def message(self) -> str:
-        """The difference as a sentence."""
-        where = "no event" if self.seq is None else f"event {self.seq}"
-        step = "" if self.step_id is None else f" of step {self.step_id}"
-        return f"{where} ({self.kind}{step}) differs: recorded {self.recorded}, now {self.repeated}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the difference as JSON."""
-        return {
-            "seq": self.seq,
-            "kind": self.kind,
-            "step_id": self.step_id,
-            "recorded": self.recorded,
-            "repeated": self.repeated,
-            "message": self.message,
-        }
-
-
-class Diverged(BaseException):
-    """The replay stops here: a difference, or the end of an unfinished record."""
-
-    def __init__(self, difference: Difference | None) -> None:
-        super().__init__("the replay and its record part")
-        self.difference = difference
-
-
-@dataclass(slots=True)
-class Record:
-    """A recorded run, its events waiting to be repeated, by step and kind."""
-
-    log: Ledger
-    run_id: str
-    start: StoredEvent
-    waiting: dict[tuple[str | None, str], deque[StoredEvent]]
-    calls: dict[str | None, RecordedCall]
-    """The calls of the planner or loop by step; a tool's own calls are repeated by the tool."""
-    finished: bool
-    asked: frozenset[str | None] = frozenset()
-    """The steps whose call waited for a person, a tool's own calls too."""
-    over: frozenset[str | None] = frozenset()
-    """The steps whose own grants ended with them."""
-    compared: int = 0
-
-    @classmethod
-    def load(cls, log: Ledger, run_id: str) -> Record:
-        """Read a run's events.
-
-        Raises:
-            NotReplayable: The log has no start of this run, or bodies of it were pruned.
-        """
-        waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
-        calls: dict[str | None, RecordedCall] = {}
-        start: StoredEvent | None = None
-        finished = False
-        asked: set[str | None] = set()
-        over: set[str | None] = set()
-        for stored in log.events(run_id=run_id):
-            kind, step = stored.event.kind, stored.event.step_id
-            if kind == "approval.requested":
-                asked.add(step)
-            if kind == "run.start":
-                start = stored
-            elif kind == "run.end" and stored.event.status == "cancelled":
-                continue  # it was broken off, so its record ends in the middle
-            elif kind == "grant.revoked" and stored.event.body.get("reason") == ENDED:
-                over.add(step)
-            elif kind in COMPARED:
-                waiting[step, kind].append(stored)
-                finished = finished or kind == "run.end"
-            elif kind in CALL_KINDS and not is_nested(step):
-                calls.setdefault(step, RecordedCall(stored)).take(stored)
-        if start is None:
-            raise NotReplayable(f"the log holds no start of run {run_id}", place=run_id)
-        if pruned := log.pruned_bodies(run_id):
-            what = f"{pruned} of run {run_id}'s bodies were pruned; only their digests are left"
-            fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
-            raise NotReplayable(what, place=run_id, fix=fix)
-        return cls(log, run_id, start, waiting, calls, finished, frozenset(asked), frozenset(over))
-
-    def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
-        """Return the next recorded event of a step and kind."""
-        queue = self.waiting.get((step_id, kind))
-        return queue.popleft() if queue else None
-
-    def take_call(self, call: ToolCall, scope: CallScope) -> RecordedCall | None:
-        """Return the recorded call of a step, None where it has none.
-
-        Raises:
-            Diverged: The recorded call is another one.
-        """
-        recorded = self.calls.pop(scope.step_id, None)
-        if recorded is not None:
-            _compare_call(self, recorded.first, call, scope)
-        return recorded
-
-    def full(self, body: Any) -> Any:
-        """Return a body with its blobs resolved, stored or not yet."""
-        return full(self.log, body)
-
-    def left_over(self) -> Difference | None:
-        """Return the first recorded event that was not repeated; what tools asked for is not."""
-        rest = [
-            stored
-            for (step, _), queue in self.waiting.items()
-            for stored in queue
-            if not is_nested(step)
-        ]
-        rest += [call.asked for call in self.calls.values()]
-        if not rest:
-            return None
-        first = min(rest, key=lambda stored: stored.seq)
-        event = first.event
-        return Difference(
-            first.seq, event.kind, event.step_id, shortened(self.full(event.body)), "nothing"
-        )
-
-    def used_by_tools(self) -> Usage:
-        """Return what the model calls of tools used: they count for the run, and do not repeat."""
-        used = Usage()
-        for (step, kind), queue in self.waiting.items():
-            if kind in ANSWERS and is_nested(step):
-                for stored in queue:
-                    usage: dict[str, Any] = stored.event.body["usage"] or {}
-                    used += Usage(**usage)
-        return used
+NOT_RECORDED = "not_recorded"
 
 
 class RecordedJournal:
@@ -239,7 +89,7 @@ class RecordedJournal:
         recorded = _as_new(self._facts(stored.event), now)
         now = _as_new(now, recorded)
         if canonical_text(recorded) != canonical_text(now):
-            raise Diverged(_difference(stored, recorded, now))
+            raise Diverged(difference_of(stored, recorded, now))
         self._record.compared += 1
 
     def _facts(self, event: Event) -> list[Any]:
@@ -314,25 +164,29 @@ def _comparable(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
-    body, asked = stored.event.body, asked_call(record.log, stored)
-    recorded = {
-        "id": asked.id,
-        "tool": asked.name,
-        "label": body["step"]["label"],
-        "ordinal": body["step"]["ordinal"],
-        "input": asked.input,
-    }
-    now = {
-        "id": call.id,
-        "tool": call.name,
-        "label": scope.label,
-        "ordinal": scope.ordinal,
-        "input": as_recorded(call),
-    }
-    if canonical_text(recorded) != canonical_text(now):
-        raise Diverged(_difference(stored, recorded, now))
-    record.compared += 1
+class UnsentModels(Models):
+    """Models without adapters: nothing is sent, so nothing needs a right or a commit before it."""
+
+    def adapter(self, model: str) -> tuple[LlmAdapter, str]:
+        """Return no adapter: none is asked."""
+        return cast("LlmAdapter", None), model
+
+    def embedder(self, model: str | None, scope: CallScope) -> tuple[Embedder, str]:
+        """Return no embedder, and the model by the name that the record has."""
+        return cast("Embedder", None), self._recorded_embedder(scope) or model or ""
+
+    def _recorded_embedder(self, scope: CallScope) -> str | None:
+        """Return which model the record asked at a step."""
+        raise NotImplementedError
+
+    def _allow(self, adapter: Provider, scope: CallScope) -> str:
+        """Return no grant: rights were decided when the run was recorded."""
+        del adapter, scope
+        return ""
+
+    def _leaves(self, adapter: Provider) -> bool:
+        del adapter
+        return False
 
 
 class RecordedModels(UnsentModels):
@@ -360,38 +214,6 @@ class RecordedModels(UnsentModels):
     ) -> Embeddings:
         del embedder, texts, called, right
         return recorded_embeddings(self._record, scope)
-
-
-def recorded_embedder(record: Record, scope: CallScope) -> str | None:
-    """Return the model that a step of a record asked for vectors, None where it asked none."""
-    queue = record.waiting.get((scope.step_id, "embedding.start"))
-    return queue[0].event.body["model"] if queue else None
-
-
-def recorded_embeddings(record: Record, scope: CallScope) -> Embeddings:
-    """Return an embedder's recorded answer.
-
-    Raises:
-        ModelError: It is recorded that the embedder failed.
-        Diverged: The record ends before the answer.
-    """
-    queue = record.waiting.get((scope.step_id, "embedding.end"))
-    if not queue:
-        raise Diverged(None)
-    return embeddings_of(record.log, queue[0])
-
-
-def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
-    """Return a model's recorded answer.
-
-    Raises:
-        ModelError: It is recorded that the model failed.
-        Diverged: The record ends before the answer.
-    """
-    queue = record.waiting.get((scope.step_id, "model.end"))
-    if not queue:
-        raise Diverged(None)
-    return answer_of(record.log, queue[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,40 +256,89 @@ class ReplayReport:
         return self.differences or (() if self.difference is None else (self.difference,))
 
 
-def _difference(stored: StoredEvent, recorded: Any, now: Any) -> Difference:
-    before, after = _part(recorded, now)
-    return Difference(stored.seq, stored.event.kind, stored.event.step_id, before, after)
+async def repeat(
+    record: Record,
+    request: RunRequest,
+    planners: Mapping[str, Planner],
+    compaction: Compaction | None = None,
+) -> ReplayReport:
+    """Run today's planner, loop and orchestrator on a run's recorded answers.
+
+    Raises:
+        NotReplayable: The run was a session's calls.
+    """
+    run_id = record.run_id
+    if request.is_session:
+        raise NotReplayable(
+            f"run {run_id} is a session's calls: nothing planned them", place=run_id
+        )
+    tools = tools_of(record)
+    again = Orchestrator(
+        RecordedDoor(record) if tools is record else RecordedTools(tools),
+        RecordedModels(record),
+        RecordedJournal(record),
+        planners,
+        compaction,
+        partial(used_below, record.log),
+        RecordedOffers(record),
+    )
+    try:
+        await again.run(request)
+        difference = record.left_over() if record.finished else None
+    except Diverged as parted:
+        difference = parted.difference
+    report = ReplayReport(run_id, "exact", record.compared, difference, record.finished)
+    await note(record, report)
+    return report
 
 
-def _part(recorded: Any, now: Any) -> tuple[str, str]:
-    """Return the smallest parts that differ, with the path to them."""
-    path = ""
-    while True:
-        key = _differing_key(recorded, now)
-        if key is None:
-            return f"{path} {shortened(recorded)}".strip(), shortened(now)
-        path = f"{path}.{key}".lstrip(".")
-        recorded, now = recorded[key], now[key]
+async def note(record: Record, report: ReplayReport) -> None:
+    """Record what a replay found."""
+    event = Event(
+        "replay.end",
+        report.to_dict(),
+        trace_id=record.start.event.trace_id,
+        run_id=record.run_id,
+        status="succeeded" if report.ok else "failed",
+    )
+    await record.log.append(event)
 
 
-def _differing_key(recorded: Any, now: Any) -> Any:
-    if isinstance(recorded, dict) and isinstance(now, dict):
-        one, other = cast("dict[str, Any]", recorded), cast("dict[str, Any]", now)
-        if one.keys() != other.keys():
-            return None
-        return next((k for k in sorted(one) if not _equal(one[k], other[k])), None)
-    if isinstance(recorded, list | tuple) and isinstance(now, list | tuple):
-        first, second = cast("list[Any]", recorded), cast("list[Any]", now)
-        if len(first) != len(second):
-            return None
-        return next((i for i in range(len(first)) if not _equal(first[i], second[i])), None)
-    return None
+class RecordedTools:
+    """Answers calls with what equal ones came to in the record, in their order."""
+
+    def __init__(self, record: Record) -> None:
+        self._log = record.log
+        self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
+        for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
+            self._answers[call_key(record.log, asked_call(record.log, call.first))].append(call)
+
+    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
+        """Return the recorded outcome; the last one again where the call is made more often."""
+        del scope
+        queue = self._answers.get(call_key(self._log, call))
+        if queue:
+            recorded = queue.popleft() if len(queue) > 1 else queue[0]
+            outcome = recorded.outcome(self._log, call.id)
+            if outcome is not None:
+                return outcome
+        told = {"error": NOT_RECORDED, "message": "this replay has no recorded answer to that call"}
+        return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return canonical_text(one) == canonical_text(other)
+def tools_of(record: Record) -> Record:
+    """Return the record that has what a run's tools answered: its own, mostly.
+
+    A run whose model was asked anew made no call: each was answered from the run that it repeats.
+
+    Raises:
+        NotReplayable: That run is not in the log, or bodies of it were pruned.
+    """
+    while (above := record.start.event.body.get("replays")) and above["mode"] == "model":
+        record = Record.load(record.log, above["run_id"])
+    return record
 
 
-def shortened(value: Any) -> str:
-    """Return a value on one line, cut."""
-    return preview(value if isinstance(value, str) else canonical_text(value), 160)
+def call_key(log: Ledger, call: ToolCall) -> tuple[str, bytes]:
+    """Return what equal calls share; secrets are not in it, as they are not in the log."""
+    return call.name, canonical(log.redactor.value(as_recorded(call)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -12,22 +11,19 @@ from clawhive_core.execution.outcomes import Door, Outcome
 from clawhive_core.execution.pending import as_recorded
 from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call, embeddings_of
 from clawhive_core.execution.scope import CallScope
-from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.model.tools import ToolCall, ToolResult
+from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal
-from clawhive_core.runs.replays.replay import Difference, Record, shortened
-from clawhive_core.runs.replays.unsent import UnsentModels
-
-NOT_RECORDED = "not_recorded"
+from clawhive_core.runs.replays.recorded_run import Difference, Record, shortened
+from clawhive_core.runs.replays.replay import NOT_RECORDED, UnsentModels, call_key
 
 
 @dataclass(slots=True)
@@ -128,46 +124,6 @@ class WatchedDoor:
         return outcome
 
 
-class RecordedTools:
-    """Answers calls with what equal ones came to in the record, in their order."""
-
-    def __init__(self, record: Record) -> None:
-        self._log = record.log
-        self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
-        for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
-            self._answers[_key(record.log, asked_call(record.log, call.first))].append(call)
-
-    async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
-        """Return the recorded outcome; the last one again where the call is made more often."""
-        del scope
-        queue = self._answers.get(_key(self._log, call))
-        if queue:
-            recorded = queue.popleft() if len(queue) > 1 else queue[0]
-            outcome = recorded.outcome(self._log, call.id)
-            if outcome is not None:
-                return outcome
-        told = {"error": NOT_RECORDED, "message": "this replay has no recorded answer to that call"}
-        return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
-
-
-def tools_of(record: Record) -> Record:
-    """Return the record that has what a run's tools answered: its own, mostly.
-
-    A run whose model was asked anew made no call: each was answered from the run that it repeats.
-
-    Raises:
-        NotReplayable: That run is not in the log, or bodies of it were pruned.
-    """
-    while (above := record.start.event.body.get("replays")) and above["mode"] == "model":
-        record = Record.load(record.log, above["run_id"])
-    return record
-
-
-def _key(log: Ledger, call: ToolCall) -> tuple[str, bytes]:
-    """Return what equal calls share; secrets are not in it, as they are not in the log."""
-    return call.name, canonical(log.redactor.value(as_recorded(call)))
-
-
 def _of(step_id: str) -> str:
     """Return a step without its run: `RUN/r10.2` and `OTHER/r10.2` are the same step."""
     return step_id.partition("/")[2]
@@ -195,7 +151,7 @@ def _call_differences(
     if now is None:
         return [Difference(*place, _told(record.log, asked), "no call")]
     call, _, outcome = now
-    if _key(record.log, call) != _key(record.log, asked):
+    if call_key(record.log, call) != call_key(record.log, asked):
         return [Difference(*place, _told(record.log, asked), _told(record.log, call))]
     recorded = _facts(record.log, before.outcome(record.log, call.id))
     repeated = _facts(record.log, outcome)

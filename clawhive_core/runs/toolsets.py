@@ -1,4 +1,4 @@
-"""Tools that skills bring: what a model is offered further once a skill is active.
+"""The tools that a running model is offered, and those that skills and results bring.
 
 A skill is active when the user names it for the run, or when its text was opened in the
 conversation. What each would bring is settled and recorded as the run starts, so that a run which
@@ -14,6 +14,7 @@ from typing import Any
 from clawhive_core.events.kinds import TOOLS_ENABLED
 from clawhive_core.execution.recorded import full
 from clawhive_core.execution.scope import Enabled
+from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import Enablement, ToolDef
 from clawhive_core.protocols.ledger import Ledger
@@ -191,3 +192,58 @@ def active_before(log: Ledger, run_id: str | None) -> tuple[str, ...]:
         if stored.event.kind == TOOLS_ENABLED and stored.event.body["skill"]
     ]
     return tuple(dict.fromkeys((*recorded.opened, *recorded.active, *opened)))
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The offer to an agent under another revision of the catalog."""
+
+    revision: str
+    tools: tuple[ToolDef, ...]
+    skills: SkillTools
+    polling: frozenset[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the log holds it."""
+        return {
+            "catalog_revision": self.revision,
+            "tools": Blob([[each.name, each.description, each.parameters] for each in self.tools]),
+            "skills": Blob(self.skills.to_dict()),
+            "polling": sorted(self.polling),
+        }
+
+    @classmethod
+    def from_event(cls, log: Ledger, event: Event) -> Renewed:
+        """Return what the body of a `tools.changed` says."""
+        body: Mapping[str, Any] = full(log, event.body)
+        tools = tuple(ToolDef(*each) for each in body["tools"])
+        skills = SkillTools.from_dict(body["skills"])
+        return cls(body["catalog_revision"], tools, skills, frozenset(body["polling"]))
+
+
+def enabled_in(log: Ledger, event: Event) -> Brought:
+    """Return the tools that a `tools.enabled` of a core tool's result brought."""
+    body: Mapping[str, Any] = full(log, event.body)
+    left_out = tuple((str(name), str(why)) for name, why in body["left_out"])
+    return Brought(tuple(ToolDef(*each) for each in body.get("defs", ())), left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsOfRun:
+    """A source, as the loop of one run asks it."""
+
+    renewed: Callable[[str, str], Renewed | None]
+    named: Callable[[Sequence[str], str], Brought]
+
+
+def _unchanged(revision: str, step_id: str) -> None:
+    del revision, step_id
+
+
+def _nothing(names: Sequence[str], step_id: str) -> Brought:
+    del names, step_id
+    return Brought()
+
+
+NO_TOOLS = ToolsOfRun(_unchanged, _nothing)
+"""Brings nothing: a run that is to make no call."""

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_CHANGED, TOOLS_ENABLED
 from clawhive_core.execution.outcomes import Door, Outcome
 from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
-from clawhive_core.model.canonical import canonical_text, preview
+from clawhive_core.model.canonical import canonical, canonical_text, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.messages import LlmMessage, LlmRequest, LlmResponse
+from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, LlmResponse, Usage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Action
 from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
-from clawhive_core.runs.loop.compaction import Compaction
-from clawhive_core.runs.loop.repetition import Repetition
-from clawhive_core.runs.loop.side_by_side import side_by_side
+from clawhive_core.runs.concurrency import side_by_side
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.offering.enabling import Offering, SkillTools
-from clawhive_core.runs.offering.renewal import NO_TOOLS, ToolsOfRun
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
 from clawhive_core.runs.responses import (
     CUT_SHORT,
@@ -35,6 +32,7 @@ from clawhive_core.runs.responses import (
     unusable,
     with_remark,
 )
+from clawhive_core.runs.toolsets import NO_TOOLS, Offering, SkillTools, ToolsOfRun
 
 MAX_TOOL_ROUNDS = 25
 PARALLEL_CALLS = 8
@@ -341,3 +339,139 @@ def as_result(call_id: str, outcome: Outcome) -> ToolResult:
     if outcome.edited:
         return replace(outcome, output=f"{outcome.edited}\n{outcome.output}", edited="")
     return outcome
+
+
+MAX_EQUAL_CALLS = 3
+
+
+@dataclass(slots=True)
+class Repetition:
+    """Counts consecutive calls with equal name and arguments.
+
+    Tools of `polling` may well be asked the same again; of them the answers must be equal too.
+    """
+
+    polling: AbstractSet[str]
+    _call: ToolCall | None = None
+    _calls: int = 0
+    _answer: Any = None
+    _answers: int = 0
+
+    def ask(self, calls: Sequence[ToolCall]) -> None:
+        """Take a turn's calls, before any of them is made.
+
+        Raises:
+            RunError: `repeated_call`: one of them is the third in a row.
+        """
+        for call in calls:
+            is_equal = self._call is not None and _are_equal(call, self._call)
+            self._calls = self._calls + 1 if is_equal else 1
+            self._call = call
+            if self._calls >= MAX_EQUAL_CALLS and call.name not in self.polling:
+                raise _repeated(call, "")
+
+    def answer(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+        """Take what a turn's calls came to.
+
+        Raises:
+            RunError: `repeated_call`: a polling tool answered the same for the third time.
+        """
+        for call, result in zip(calls, results, strict=True):
+            if call.name not in self.polling:
+                self._answer, self._answers = None, 0
+                continue
+            key = (_key(call), result.is_error, result.output)
+            self._answers = self._answers + 1 if key == self._answer else 1
+            self._answer = key
+            if self._answers >= MAX_EQUAL_CALLS:
+                raise _repeated(call, " and got the same answer")
+
+
+def _are_equal(call: ToolCall, before: ToolCall) -> bool:
+    """Whether two calls have one name and equal arguments, as JSON counts."""
+    if call.name != before.name:
+        return False
+    try:
+        if call.input != before.input:
+            return False
+    except RecursionError:
+        return False  # the executor refuses both, with the reason
+    # Only those that look alike are encoded: 1, 1.0 and true are equal to Python, not as JSON.
+    return _key(call) == _key(before)
+
+
+def _key(call: ToolCall) -> tuple[str, Any]:
+    if call.malformed is not None:
+        return call.name, call.malformed
+    try:
+        return call.name, canonical(call.input)
+    except (TypeError, ValueError, RecursionError):
+        return call.name, repr(call.input)  # the executor refuses it, with the reason
+
+
+def _repeated(call: ToolCall, more: str) -> RunError:
+    return RunError(
+        f"the model called `{call.name}` {MAX_EQUAL_CALLS} times in a row with equal "
+        f"arguments{more}",
+        code="repeated_call",
+        fix="look at what it got with `clawhive runs show last`; a tool that is meant to be asked "
+        "again says `polling` in its manifest",
+    )
+
+
+Complete = Callable[[LlmRequest], Awaitable[LlmResponse]]
+
+
+class Compaction(Protocol):
+    """Shortens a conversation; asked before each turn but the first."""
+
+    async def compact(
+        self, messages: Sequence[LlmMessage], usage: Usage, complete: Complete
+    ) -> Sequence[LlmMessage]:
+        """Return the messages to go on with: the same object where nothing is to be done.
+
+        What it does must follow from its arguments and from the answers of `complete`, which are
+        recorded, so that a replay finds the same.
+
+        Args:
+            messages: The conversation so far; results follow the calls that they answer.
+            usage: What the last turn used; `input_tokens` is how long the conversation was.
+            complete: Asks a model, under the run's budget, rights and log.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClearOldResults:
+    """Replaces long results of tools by a note once a conversation is long, oldest first.
+
+    What a model read early it has used or can ask for again; the log keeps all of it.
+    """
+
+    at_tokens: int
+    """How long the conversation may be before anything is cleared, in tokens."""
+    kept: int = 6
+    """The last messages, which stay as they are."""
+    long: int = 400
+    """Characters of a result that is worth clearing."""
+
+    async def compact(
+        self, messages: Sequence[LlmMessage], usage: Usage, complete: Complete
+    ) -> Sequence[LlmMessage]:
+        """Return the messages with old results cleared, the same object below the bound."""
+        del complete
+        if (usage.input_tokens or 0) <= self.at_tokens or len(messages) <= self.kept:
+            return messages
+        old = [
+            replace(message, content=tuple(map(self._cleared, message.content)))
+            for message in messages[: -self.kept]
+        ]
+        if all(new == before for new, before in zip(old, messages, strict=False)):
+            return messages
+        return [*old, *messages[-self.kept :]]
+
+    def _cleared(self, block: ContentBlock) -> ContentBlock:
+        if not isinstance(block, ToolResult) or len(block.output) <= self.long:
+            return block
+        note = f"[cleared: {len(block.output)} characters, to keep the conversation short]"
+        return replace(block, output=note, structured=None)

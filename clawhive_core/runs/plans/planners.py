@@ -1,4 +1,4 @@
-"""The planner `llm`: a model decomposes a prompt into steps, and plans anew where some failed."""
+"""ClawHive's own planners: `procedure` for a skill's steps, `llm` for a model's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,49 @@ from clawhive_core.model.messages import LlmMessage, LlmRequest
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.planner import PlanContext
+from clawhive_core.runs.plans.elevation import PROCEDURE
 from clawhive_core.runs.plans.planning import as_said
 from clawhive_core.runs.plans.steps import check_plan
 from clawhive_core.runs.responses import with_remark
+
+
+class ProcedurePlanner:
+    """Plans the steps that a skill's manifest lists, one after the other unless `needs` says so."""
+
+    name = PROCEDURE
+    replans = False
+
+    async def plan(self, task: Task, ctx: PlanContext) -> Plan:
+        """Return the steps of the task's type.
+
+        Raises:
+            RunError: `cannot_plan`: the task type lists no steps.
+        """
+        if ctx.task_type is None or not ctx.task_type.get("steps"):
+            raise RunError(
+                f"task type `{task.task_type}` lists no steps",
+                code="cannot_plan",
+                fix="give it steps, or run it with --model",
+            )
+        steps: list[PlannedStep] = []
+        for row in ctx.task_type["steps"]:
+            before = (steps[-1].name,) if steps else ()
+            steps.append(_of_manifest(row, before))
+        return Plan(self.name, tuple(steps), ctx.task_type.get("output"))
+
+
+def _of_manifest(row: Mapping[str, Any], before: tuple[str, ...]) -> PlannedStep:
+    needs = row.get("needs")
+    return PlannedStep(
+        name=row["name"],
+        tool=row["tool"],
+        input=row.get("input", {}),
+        needs=before if needs is None else tuple(needs),
+        for_each=row.get("for_each"),
+        when=row.get("when"),
+        permissions=tuple(row.get("permissions", ())),
+    )
+
 
 MAX_STEPS = 50
 _MAX_RESULT = 4_000

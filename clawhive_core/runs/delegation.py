@@ -19,8 +19,8 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.planner import PlanContext
-from clawhive_core.runs.loop.side_by_side import side_by_side
-from clawhive_core.runs.offering.agents import Agent, agents_of, allow_list
+from clawhive_core.runs.agents import Agent, agents_of, allow_list
+from clawhive_core.runs.concurrency import side_by_side
 from clawhive_core.runs.record.journal import Journal, end_step
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""The tool-use loop, and what keeps it within bounds."""

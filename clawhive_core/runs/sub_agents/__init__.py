@@ -1,1 +1,0 @@
-"""Agents that a run starts: as tools, by a rule, by code."""
