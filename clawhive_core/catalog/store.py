@@ -83,7 +83,8 @@ class CatalogStore:
         self._close_seconds = close_seconds
         self._grace_seconds = grace_seconds
         self._providers: list[ToolProvider] = []
-        self._listings: dict[int, Sequence[ToolMeta]] = {}
+        self._listings: dict[int, Sequence[tuple[ToolMeta, str | None]]] = {}
+        """What each provider lists, with the reason why a tool of it cannot be offered."""
         self._contracts: dict[str, Any] = {}
         self._schemas: dict[str, str | None] = {}
         self._news = _News()
@@ -92,7 +93,7 @@ class CatalogStore:
         """Register a provider of this process, or renew what it lists, without waiting."""
         if provider not in self._providers:
             self._keep(provider)
-        self._listings[id(provider)] = _as_listed(_name_of(provider), tools)
+        self._hold(provider, _name_of(provider), tools)
         return self._assemble()
 
     async def add_foreign(self, *providers: ToolProvider) -> Catalog:
@@ -191,22 +192,24 @@ class CatalogStore:
         good = [meta for meta in listed if isinstance(meta, ToolMeta)]
         if len(good) < len(listed):
             self._note(f"provider `{name}` lists {len(listed) - len(good)} things that are no tool")
-        self._listings[id(provider)] = _as_listed(
-            name,
-            [
-                meta if meta.provider_id == name else replace(meta, provider_id=name)
-                for meta in good
-            ],
-        )
+        own = [
+            meta if meta.provider_id == name else replace(meta, provider_id=name) for meta in good
+        ]
+        self._hold(provider, name, own)
+
+    def _hold(self, provider: ToolProvider, name: str, tools: Sequence[ToolMeta]) -> None:
+        listed = [(meta, self._problem_of(meta)) for meta in _as_listed(name, tools)]
+        self._listings[id(provider)] = listed
 
     def _assemble(self) -> Catalog:
-        tools = (
-            Tool(meta, provider)
-            for provider in self._providers
-            for meta in self._listings.get(id(provider), ())
-        )
+        tools: list[Tool] = []
+        problems: dict[int, str | None] = {}
+        for provider in self._providers:
+            for meta, problem in self._listings.get(id(provider), ()):
+                tools.append(Tool(meta, provider))
+                problems[id(meta)] = problem
         before = self.current.dropped
-        self.current = assemble(tools, self._preferences, self._problem_of)
+        self.current = assemble(tools, self._preferences, lambda meta: problems[id(meta)])
         for drop in self.current.dropped:
             if drop not in before:
                 self._note(f"`{drop.name}` of `{drop.provider_id}` is left out: {drop.reason}")

@@ -12,7 +12,7 @@ from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.comparison import tool_differences
 from clawhive_core.plugins.contribution import HookCaller
-from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
+from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
 from clawhive_core.plugins.hookspecs import HookContext
 from clawhive_core.plugins.loading import import_contributor, manifest_of
 from clawhive_core.plugins.manifest import SYNC, Manifest
@@ -76,7 +76,7 @@ def check(target: str) -> list[Finding]:
 
 def _findings(plugin: DiscoveredPlugin) -> Iterator[Finding]:
     try:
-        manifest: Manifest | None = manifest_of(plugin)
+        manifest: Manifest | None = manifest_of(plugin, package_folder(plugin.package))
     except PluginError as error:
         manifest = None
         yield _of_error(error)

@@ -21,8 +21,8 @@ from clawhive_core.plugins.manifest import (
 _MAX_SOURCE = 1024 * 1024
 
 
-def manifest_of(plugin: DiscoveredPlugin) -> Manifest:
-    """Return the manifest of a discovered plugin, without importing it.
+def manifest_of(plugin: DiscoveredPlugin, folder: Path | None) -> Manifest:
+    """Return the manifest of a discovered plugin in its package's folder, without importing it.
 
     Raises:
         PluginError: `invalid_entry_point`, `module_missing`, or a ManifestError.
@@ -35,7 +35,6 @@ def manifest_of(plugin: DiscoveredPlugin) -> Manifest:
             "is made of letters, digits, `_` and `-`",
             code="invalid_entry_point",
         )
-    folder = package_folder(plugin.package)
     if folder is None:
         raise _no_folder(plugin)
     manifest = read_manifest(folder / MANIFEST_NAME)

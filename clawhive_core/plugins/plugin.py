@@ -118,6 +118,7 @@ class Plugin:
         self.error: PluginError | None = None
         self.manifest: Manifest | None = None
         self._context = context
+        self._folder = package_folder(discovered.package) if discovered.value else None
         self._lock = threading.RLock()
         self._hooks: HookCaller | None = None
         self._contributor: object = None
@@ -126,7 +127,7 @@ class Plugin:
         self._load_ms: float | None = None
         self._notes: list[str] = []
         try:
-            self.manifest = manifest_of(discovered)
+            self.manifest = manifest_of(discovered, self._folder)
         except PluginError as error:
             self.fail(error)
 
@@ -214,7 +215,7 @@ class Plugin:
     def record(self) -> PluginRecord:
         """Return what is known of it now."""
         found = self.discovered
-        folder = package_folder(found.package) if found.value else None
+        folder = self._folder
         tools = () if self.manifest is None else self.manifest.tools
         return PluginRecord(
             id=found.id,
@@ -302,5 +303,5 @@ class Plugin:
         )
 
     def _manifest_place(self) -> str | None:
-        folder = package_folder(self.discovered.package)
+        folder = self._folder
         return None if folder is None else shown_path(folder / MANIFEST_NAME)

@@ -4,10 +4,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from clawhive_core.errors import DatabaseTooNew, StorageError
+from clawhive_core.storage.sqlite import migrations
 from clawhive_core.storage.sqlite.database import may_distrust_schemas, open_database, transaction
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 
@@ -101,6 +103,19 @@ def test_the_database_keeps_its_random_id(tmp_path):
         with closing(open_database(tmp_path / name)) as connection:
             ids.append(database_id(connection))
     assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.parametrize("lacks", ["nothing", "links", "copies"])
+def test_a_new_file_has_every_table_wherever_it_is_made(tmp_path, monkeypatch, lacks):
+    if lacks == "links":
+        monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError))
+    if lacks == "copies":
+        monkeypatch.setattr(migrations, "CAN_COPY", False)
+    with closing(open_database(tmp_path / "hive.db", (NOTES_2,))) as connection:
+        assert connection.execute("SELECT room, version FROM rooms").fetchall() == [("notes", 2)]
+        assert connection.execute("SELECT text, author FROM notes").fetchall() == []
+        assert pragma(connection, "journal_mode") == "wal"
+    assert [each.name for each in tmp_path.iterdir()] == ["hive.db"]
 
 
 def test_a_transaction_that_raises_is_undone(tmp_path):

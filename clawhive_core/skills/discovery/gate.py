@@ -43,10 +43,10 @@ def installed(path: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in path:
         try:
-            names = sorted(os.listdir(folder or "."))  # noqa: PTH208 - pathlib costs more than the scan
+            every = os.listdir(folder or ".")  # noqa: PTH208 - pathlib costs more than the scan
         except OSError:
             continue
-        for name in names:
+        for name in sorted(each for each in every if each.endswith("-info")):
             if (match := _INFO.fullmatch(name)) is not None:
                 found.setdefault(_normal(match[1]), match[2])
     return found

@@ -19,7 +19,7 @@ from clawhive_core.skills.contracts.handlers import with_handlers
 from clawhive_core.skills.contracts.manifest import ID, MANIFESTS, ContractReader
 from clawhive_core.skills.contracts.skill import Phase, Skill
 from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
-from clawhive_core.skills.discovery.shipped import is_checked, shipped_folder
+from clawhive_core.skills.discovery.shipped import is_checked, shipped_content, shipped_folder
 from clawhive_core.skills.documents.document import Document, with_severity
 from clawhive_core.skills.documents.fields import Fields
 from clawhive_core.skills.documents.place import InvalidSkill, KeyPath, Place, is_file, is_folder
@@ -399,7 +399,23 @@ class Reader:
 
     def read(self, location: Location, source: str) -> ReadSkill:
         """Return a skill, as `read_skill` does."""
-        return read_skill(location, source)
+        return _read_shipped(location) if source == SHIPPED else read_skill(location, source)
+
+
+_SHIPPED_READ: dict[str, tuple[list[tuple[str, bytes]], ReadSkill]] = {}
+"""The content of each shipped skill's files as this process read it last, and the skill."""
+
+
+def _read_shipped(location: Location) -> ReadSkill:
+    """Return a shipped skill: its files are read at each start, and parsed where they changed."""
+    try:
+        content = [(shown_path(location.path), b""), *shipped_content(Path(location.path))]
+    except OSError:
+        return read_skill(location, SHIPPED)
+    kept = _SHIPPED_READ.get(location.path)
+    if kept is None or kept[0] != content:
+        kept = _SHIPPED_READ[location.path] = content, read_skill(location, SHIPPED)
+    return kept[1]
 
 
 def shipped_skills() -> list[Skill]:

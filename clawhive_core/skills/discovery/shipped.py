@@ -49,6 +49,17 @@ def changed_file(skill: Skill) -> Path | None:
     return next((home / path for path in paths if _digest(home / path) != known.get(path)), None)
 
 
+def shipped_content(place: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each file of a shipped skill, or of a manifest alone.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    for name in [""] if is_file(place) else _files(place):
+        file = place / name
+        yield name, file.read_bytes() if is_file(file) else b""  # nothing is waited for at a pipe
+
+
 def _files(folder: Path) -> Iterator[str]:
     """Yield what lies below a folder but what Python compiled; a link to a folder as a file."""
     for where, folders, files in os.walk(folder):

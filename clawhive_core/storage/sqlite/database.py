@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from clawhive_core.storage.folders import make_folder
 from clawhive_core.storage.sqlite.faults import storage_error
 from clawhive_core.storage.sqlite.migrations import (
     RoomSchema,
+    empty_database,
     is_current,
     migrate,
     schema_differences,
@@ -75,7 +76,8 @@ def open_database(
             raise IsADirectoryError("a folder stands in its place")
         if read_only:
             return _open_read_only(path, schemas)
-        _make_file(path)
+        if not path.exists():
+            _make_file(path, tuple(schemas))
         return _open_writable(path, schemas, known)
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
@@ -158,11 +160,23 @@ def undo(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def _make_file(path: Path) -> None:
+def _make_file(path: Path, schemas: tuple[RoomSchema, ...]) -> None:
+    """Make a file with its tables, whole or not at all; whoever else makes it may be quicker.
+
+    SQLite would make it with the umask's rights.
+    """
     make_folder(path.parent)
-    if not path.exists():
-        # SQLite would make the file with the umask's rights; an empty file is an empty database.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+    whole = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        with open(os.open(whole, flags | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - opened above
+            file.write(empty_database(schemas))
+        with suppress(OSError):  # it is there by now, or nothing can be linked here
+            os.link(whole, path)
+            return
+    finally:
+        whole.unlink(missing_ok=True)
+    os.close(os.open(path, flags, 0o600))  # an empty file is an empty database
 
 
 def _connect(uri: str) -> sqlite3.Connection:

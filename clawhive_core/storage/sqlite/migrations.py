@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ _SQL = pattern(
     r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*\n?|/\*[\s\S]*?\*/)|"(?P<name>\w+)"|(?P<space>\s+)"""
 )
 _NAMED = 3
+CAN_COPY = hasattr(sqlite3.Connection, "deserialize")
+"""Whether SQLite was built with what copies a database to and from bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,45 @@ def migrate(connection: sqlite3.Connection, schemas: Sequence[RoomSchema], path:
     connection.execute(_META)
     connection.execute(_ROOMS)
     connection.execute(
-        "INSERT OR IGNORE INTO meta (key, value) VALUES ('database_id', ?)",
-        (f"db_{os.urandom(16).hex()}",),
+        "INSERT OR IGNORE INTO meta (key, value) VALUES ('database_id', ?)", (_new_id(),)
     )
     stored = _versions(connection)
     for schema in schemas:
         _refuse_newer(schema, stored, path)
         _migrate_room(connection, schema, stored.get(schema.room, (0, ""))[0])
+
+
+def empty_database(schemas: tuple[RoomSchema, ...]) -> bytes:
+    """Return the content of a new file: the tables of each room, and an id of its own.
+
+    Nothing, which is the content of an empty file, where SQLite cannot copy a database.
+    """
+    if not CAN_COPY:
+        return b""
+    with closing(_in_memory(schemas)) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'database_id'", (_new_id(),))
+        return connection.serialize()
+
+
+def _in_memory(schemas: tuple[RoomSchema, ...]) -> sqlite3.Connection:
+    """Return a database in memory with the tables of each room; a process migrates one."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    if CAN_COPY:
+        connection.deserialize(_migrated(schemas))
+    else:
+        migrate(connection, schemas, Path(":memory:"))
+    return connection
+
+
+@lru_cache(maxsize=4)
+def _migrated(schemas: tuple[RoomSchema, ...]) -> bytes:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, schemas, Path(":memory:"))
+        return connection.serialize()
+
+
+def _new_id() -> str:
+    return f"db_{os.urandom(16).hex()}"
 
 
 def database_id(connection: sqlite3.Connection) -> str:
@@ -205,8 +240,7 @@ def fingerprint_of(schemas: Sequence[RoomSchema]) -> str:
 
 
 def _made(schemas: Sequence[RoomSchema]) -> list[tuple[str, ...]]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        migrate(fresh, schemas, Path(":memory:"))
+    with closing(_in_memory(tuple(schemas))) as fresh:
         return _objects(fresh)
 
 
