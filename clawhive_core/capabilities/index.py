@@ -59,6 +59,8 @@ class PatternIndex(Generic[T]):
     The tree is built by the first lookup: of most verbs nothing is ever looked up.
     """
 
+    __slots__ = ("_all", "_tree")
+
     def __init__(self) -> None:
         self._all: list[tuple[Capability, T]] = []
         self._tree = (0, _Node())

@@ -104,6 +104,7 @@ class Rules:
         self._of_step: dict[str, Rules] = {}
         self._step_grants: tuple[CapabilityGrant, ...] = ()
         self._grants: dict[str, PatternIndex[CapabilityGrant]] = {}
+        """By verb; made when it is first asked for, since a task asks for few of its verbs."""
         self._of_tools: dict[str, list[tuple[ToolIdentity, CapabilityGrant]]] = {}
         self._next_end: str | None = None
         self.is_derived = False
@@ -132,12 +133,9 @@ class Rules:
                 if identity is None:
                     continue  # nobody can say what it was given for: it counts for nothing
                 self._of_tools.setdefault(identity.name, []).append((identity, grant))
-            pattern = parse(grant.capability)
-            if _is_constrained(pattern.text):
+            if _is_constrained(parse(grant.capability).text):
                 self._is_constrained = True
-            if (held := self._grants.get(pattern.verb)) is None:
-                held = self._grants[pattern.verb] = PatternIndex()
-            held.add(pattern, grant)
+        self._grants = {}  # after the grants, and a new one: whoever still fills the old is unheard
         every = self.every
         self._next_end = min([each.expires_at for each in every if each.expires_at], default=None)
         self.is_derived = any(each.parent_grant is not None for each in every)
@@ -244,7 +242,7 @@ class Rules:
 
     def _keep(self, left: Iterable[CapabilityGrant]) -> None:
         kept = tuple(left)
-        self.grants, self._step_grants, self._grants, self._of_tools = (), (), {}, {}
+        self.grants, self._step_grants, self._of_tools = (), (), {}
         self.extend(kept)
 
     def suspended(self, tool: ToolMeta) -> tuple[CapabilityGrant, ...]:
@@ -367,21 +365,35 @@ class Rules:
         self, capability: Capability, protection: Protection | None
     ) -> Iterable[tuple[Capability, CapabilityGrant]]:
         """Return the grants that speak of a capability, whatever their constraints say."""
-        held = self._grants.get(capability.verb)
-        if held is None or protection in _SHUT:
+        if protection in _SHUT:
             return ()
-        found = held.covering(capability)
+        found = self._of_verb(capability.verb).covering(capability)
         if protection is None:
             return found
         if protection == "asks":
             return sorted(found, key=lambda each: not _names(each[1], each[0], capability))
         return [each for each in found if _names(each[1], each[0], capability)]
 
+    def _of_verb(self, verb: str) -> PatternIndex[CapabilityGrant]:
+        """Return the grants of a verb; one for a tool that nobody can name counts for nothing."""
+        table = self._grants
+        if (index := table.get(verb)) is None:
+            index = table[verb] = PatternIndex()
+            for grant in self.grants:
+                pattern = parse(grant.capability)
+                if pattern.verb == verb and _is_for_known_tool(grant):
+                    index.add(pattern, grant)
+        return index
+
     def counts(self) -> tuple[int, int, int]:
         """Return how many rules allow, ask and deny."""
         allow = [grant.mode for grant in self.grants].count("allow")
         ask = len(self.grants) - allow + len(self.asks)
         return allow, ask, len(self.denies) + len(as_rules())
+
+
+def _is_for_known_tool(grant: CapabilityGrant) -> bool:
+    return grant.tool is None or ToolIdentity.read(grant.tool) is not None
 
 
 def speaks_of(grant: CapabilityGrant, pattern: Capability, capability: Capability) -> bool:
