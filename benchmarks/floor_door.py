@@ -6,7 +6,8 @@ before the tool runs and another one after it, both through one writer thread in
 (WAL, synchronous NORMAL). Ours is `Executor.invoke` with the real log, the starter grants and a
 catalog of 50 tools. Both call the same tool, which reads a small file. Calls one after the other,
 and batches of 100 at once. A second floor writes our rows to our log: it shows how much of the
-difference is the log's and how much the executor's stages. Goal: at most 1.6 times the floor's CPU.
+difference is the log's and how much the executor's stages. Goals: at most 1.45 times the floor's
+CPU one after the other, 1.9 times at once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from clawhive_core.storage.sqlite import grants, runs
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.tables import tables_of
 
-GOAL = 1.6
+GOALS = {"one after the other": 1.45, "100 at once": 1.9}
 TOOLS = 50
 PARALLEL = 100
 FACTS: Mapping[str, Any] = {
@@ -300,8 +301,9 @@ def main() -> None:
             }
             for name, series in found.items()
         }
-    print(f"\ngoal: {GOAL} or less for `executor`")
-    finish("floor_door", {"ratio_to_floor": ratios, "goal": GOAL})
+    for title, goal in GOALS.items():
+        print(f"goal for `executor`, {title}: {goal} or less")
+    finish("floor_door", {"ratio_to_floor": ratios, "goals": GOALS})
 
 
 if __name__ == "__main__":

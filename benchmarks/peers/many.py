@@ -9,7 +9,9 @@ a round. One run is made before the clock starts. A run that did not execute eac
 from __future__ import annotations
 
 import asyncio  # noqa: TID253 - a script, which nothing imports
+import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -53,6 +55,8 @@ def main() -> None:
     name, runs, rounds, pause = sys.argv[1:]
     path = Path(__file__).with_name(f"{name}.py")
     found: dict[str, Any] = {"__name__": f"peer_{path.stem}"}
+    if collector := os.environ.get("BENCH_COLLECTOR"):
+        gc.set_threshold(int(collector))
     exec(compile(path.read_text("utf-8"), str(path), "exec"), found)
     figures = asyncio.run(measured(found["load_many"], int(runs), int(rounds), float(pause)))
     print(json.dumps(figures))
