@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import errno
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from types import TracebackType
+from typing import Any, Literal, TextIO, cast
 
-from clawhive_core.audit.nameless import Nameless
 from clawhive_core.audit.ocsf import api_activity
-from clawhive_core.audit.otlp import traces
-from clawhive_core.audit.query import EventFilter, oldest_first
-from clawhive_core.audit.spans import Load, Span, SpanFold
+from clawhive_core.audit.query import oldest_first
+from clawhive_core.audit.spans import Load, Span, SpanFold, traces
 from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
@@ -24,9 +26,11 @@ Format = Literal["jsonl", "otel", "ocsf"]
 
 _SPANS = 200
 """Spans a line, so that a long run does not become one."""
+_NO_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
+"""How file systems say that they have no files without a name."""
 
 
-def lines(log: Ledger, form: Format, wanted: EventFilter, *, bodies: bool = False) -> Iterator[str]:
+def lines(log: Ledger, form: Format, wanted: EventsWhere, *, bodies: bool = False) -> Iterator[str]:
     """Yield an export line by line; what is held in memory does not grow with the log.
 
     `jsonl` and `ocsf` give one line an event; `otel` gives the spans of the runs that began in
@@ -61,12 +65,12 @@ def write_file(path: Path, content: Iterable[str]) -> int:
     path = Path(os.path.realpath(path))
     if is_device or (os.path.exists(path) and not path.is_file()):  # noqa: PTH110 - never raises
         raise UsageError(
-            "the export goes into a plain file only",
+            "the export goes into a regular file only",
             place=str(path),
             fix="name one with --output F, or leave --output out: it goes to stdout then",
         )
     try:
-        with Nameless(path) as file:
+        with _AtomicFile(path) as file:
             return sum(1 for line in content if file.write(f"{line}\n"))
     except OSError as error:
         raise UsageError(
@@ -76,13 +80,77 @@ def write_file(path: Path, content: Iterable[str]) -> int:
         ) from error
 
 
-def _rows(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+class _AtomicFile:
+    """A text file for this user alone (0600) that takes its name at the end, if nothing failed.
+
+    Where the file system has no files without a name it has a hidden one, which is removed after a
+    failure.
+
+    Raises:
+        OSError: (on entering, writing or leaving) it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        self._file: TextIO | None = None
+        self._has_name = False
+
+    def __enter__(self) -> TextIO:
+        """Open the file."""
+        self._file = os.fdopen(self._opened(), "w", encoding="utf-8")
+        return self._file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Name the file, or drop it."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            if kind is None:
+                file.flush()
+                os.fsync(file.fileno())
+                self._name(file.fileno())
+        finally:
+            with suppress(OSError):
+                file.close()
+            with suppress(FileNotFoundError):
+                self._hidden.unlink()
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except (AttributeError, OSError) as problem:
+            if isinstance(problem, OSError) and problem.errno not in _NO_UNNAMED:
+                raise
+        self._has_name = True
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return os.open(self._hidden, flags, 0o600)
+
+    def _name(self, descriptor: int) -> None:
+        if not self._has_name:
+            # Only `linkat` follows the link that /proc makes of a descriptor; a folder asks for it.
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                proc = f"/proc/self/fd/{descriptor}"
+                os.link(proc, self._hidden, src_dir_fd=folder, follow_symlinks=True)
+            finally:
+                os.close(folder)
+        self._hidden.replace(self._path)
+
+
+def _rows(log: Ledger, wanted: EventsWhere, load: Load | None) -> Iterator[dict[str, Any]]:
     for event in oldest_first(log, wanted):
         row = {"schema": "event/1", **event.to_dict()}
         yield row if load is None else {**row, "body": _full(event.event.body, load)}
 
 
-def _activities(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+def _activities(log: Ledger, wanted: EventsWhere, load: Load | None) -> Iterator[dict[str, Any]]:
     del load  # OCSF has no place for bodies
 
     @lru_cache(maxsize=1024)
@@ -113,7 +181,7 @@ def _intent(log: Ledger, event: StoredEvent) -> StoredEvent | None:
     return next(iter(log.find(start, Window(1))), None)
 
 
-def _traces(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dict[str, Any]]:
+def _traces(log: Ledger, wanted: EventsWhere, load: Load | None) -> Iterator[dict[str, Any]]:
     begun = replace(wanted, kind="run.start")
     for start in oldest_first(log, begun):
         waiting: list[Span] = []
@@ -128,7 +196,7 @@ def _traces(log: Ledger, wanted: EventFilter, load: Load | None) -> Iterator[dic
             yield traces(waiting)
 
 
-_FORMS: Mapping[Format, Callable[[Ledger, EventFilter, Load | None], Iterator[dict[str, Any]]]] = {
+_FORMS: Mapping[Format, Callable[[Ledger, EventsWhere, Load | None], Iterator[dict[str, Any]]]] = {
     "jsonl": _rows,
     "ocsf": _activities,
     "otel": _traces,

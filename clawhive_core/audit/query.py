@@ -1,29 +1,22 @@
-"""Events found again: by whose they are, what they say, when, and any text in them."""
+"""Events found again, by whose they are, when and any text in them; and a line of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
-from clawhive_core.audit.text import TextSearch
 from clawhive_core.errors import UnknownId
-from clawhive_core.model.canonical import canonical_text
+from clawhive_core.events.rows import references
+from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.texts import printable
 from clawhive_core.protocols.ledger import EventsWhere, IdColumn, IdsWhere, Ledger, Window
 
 _PAGE = 500
 _IDS: tuple[IdColumn, ...] = ("run_id", "trace_id", "task_id", "step_id")
-"""Sorts after every character that follows a prefix."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventFilter(EventsWhere):
-    """A filter of events: by what the log can be asked for, and by any text in them."""
-
-    text: str | None = None
-    """A text somewhere in the body, its previews or its bodies kept outside, in any case."""
+_SHORT_ID = 8
+_SAID_IN = ("output_preview", "input_preview", "preview", "title", "label", "reason", "skill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +36,23 @@ class Found:
         }
 
 
-def query(log: Ledger, wanted: EventFilter, limit: int = 100) -> Found:
-    """Return the newest `limit` events that a filter lets through.
+def query(log: Ledger, wanted: EventsWhere, limit: int = 100, *, text: str | None = None) -> Found:
+    """Return the newest `limit` of the events that are wanted.
+
+    Args:
+        log: The log.
+        wanted: The columns and times that must hold.
+        limit: The most events.
+        text: A text somewhere in the body, its previews or its bodies kept outside, in any case.
 
     Raises:
         StorageError: The log cannot be read.
     """
     newest: list[StoredEvent] = []
+    search = None if text is None else _TextSearch(log, text)
     for event in _pages(log, wanted, reverse=False):
+        if search is not None and not search.is_in(canonical_text(event.event.body)):
+            continue
         if len(newest) == limit:
             return Found(tuple(reversed(newest)), truncated=True)
         newest.append(event)
@@ -96,8 +98,8 @@ def _whole(log: Ledger, column: IdColumn, text: str, run_id: str | None) -> str:
     raise UnknownId(f"`{text}` {said}", place=text, fix="clawhive audit tail --jsonl")
 
 
-def oldest_first(log: Ledger, wanted: EventFilter) -> Iterator[StoredEvent]:
-    """Yield the events that are there now and that a filter lets through, in order.
+def oldest_first(log: Ledger, wanted: EventsWhere) -> Iterator[StoredEvent]:
+    """Yield the events that are there now and that are wanted, in order.
 
     Raises:
         StorageError: The log cannot be read.
@@ -109,15 +111,77 @@ def oldest_first(log: Ledger, wanted: EventFilter) -> Iterator[StoredEvent]:
             yield each
 
 
-def _pages(log: Ledger, wanted: EventFilter, *, reverse: bool) -> Iterator[StoredEvent]:
-    """Yield what the filter lets through, a page at a time, so that nothing is held open."""
-    facts = {each.name: getattr(wanted, each.name) for each in fields(EventsWhere)}
-    search = None if wanted.text is None else TextSearch(log, wanted.text)
-    query, after = EventsWhere(**facts), None
+def _pages(log: Ledger, wanted: EventsWhere, *, reverse: bool) -> Iterator[StoredEvent]:
+    """Yield what is wanted, a page at a time, so that nothing is held open."""
+    after = None
     while True:
-        page = log.find(query, Window(limit=_PAGE, after=after, reverse=reverse))
-        for each in page:
-            if search is None or search.is_in(canonical_text(each.event.body)):
-                yield each
+        page = log.find(wanted, Window(limit=_PAGE, after=after, reverse=reverse))
+        yield from page
         if (after := page.next) is None:
             return
+
+
+class _TextSearch:
+    """Says whether a body, or a blob that it refers to, holds a text; upper and lower case match.
+
+    Each blob is looked at once.
+    """
+
+    def __init__(self, log: Ledger, text: str) -> None:
+        self._log = log
+        self._text = text.casefold()
+        self._escaped = canonical_text(text)[1:-1].casefold()
+        self._known: dict[str, bool] = {}
+
+    def is_in(self, body: str) -> bool:
+        """Return whether a stored body holds the text, directly or in a blob."""
+        if self._escaped in body.casefold():
+            return True
+        return any(self._is_in_blob(sha256) for sha256 in references(body))
+
+    def _is_in_blob(self, sha256: str) -> bool:
+        found = self._known.get(sha256)
+        if found is None:
+            found = self._known[sha256] = self._look(sha256)
+        return found
+
+    def _look(self, sha256: str) -> bool:
+        body = self._log.blob(sha256)
+        if body is None or not isinstance(body.data, bytes):
+            return False  # pruned, or somebody took it away: `audit verify` tells
+        text = body.data.decode("utf-8", "replace").casefold()
+        return (self._escaped if body.type == "json" else self._text) in text
+
+
+def tail(log: Ledger, n: int = 20, *, run_id: str | None = None) -> list[StoredEvent]:
+    """Return the last `n` events in order, of one run or of all.
+
+    Raises:
+        StorageError: The log cannot be read.
+    """
+    newest = log.find(EventsWhere(run_id=run_id), Window(max(0, n)))
+    return [*reversed(newest.items)]
+
+
+def line(stored: StoredEvent, width: int = 120) -> str:
+    """Return one line for a terminal: time, number, kind, run, tool, status, preview.
+
+    Control characters are escaped, so that a tool's output cannot steer the terminal.
+    """
+    event = stored.event
+    run = (event.run_id or "-").removeprefix("run_")[:_SHORT_ID]
+    head = f"{stored.ts[11:23]} {stored.seq:>6} {event.kind:<18} {run:<8}"
+    rest = f"{event.tool or '-'} {event.status or '-'} {_said(event.body)}"
+    shown = preview(printable(preview(rest, width)), max(20, width - len(head) - 1))
+    return f"{printable(head)} {shown}"
+
+
+def _said(body: Mapping[str, Any]) -> str:
+    """Return what is most worth reading in a body: what went wrong, else its preview."""
+    for key in ("error", "refusal"):
+        problem = body.get(key)
+        if isinstance(problem, Mapping):
+            fields = cast("Mapping[str, Any]", problem)
+            return f"{fields.get('code') or fields.get('error')}: {fields.get('message')}"
+    texts = (body.get(key) for key in _SAID_IN)
+    return next((text for text in texts if isinstance(text, str) and text), "")

@@ -7,7 +7,7 @@ Names follow OpenTelemetry's conventions for generative AI; what they have no na
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
@@ -15,11 +15,14 @@ from typing import Any, Literal
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.version import VERSION
 
 Attribute = str | bool | int | float | tuple[str, ...]
 Load = Callable[[Any], Any]
 """Returns the value behind a body's reference."""
 
+_OTLP_KINDS = {"internal": 1, "client": 3}
+_OTLP_ERROR = 2
 _FAILED = frozenset({"failed", "refused", "cancelled", "abandoned", "unknown"})
 
 
@@ -365,3 +368,53 @@ def _closed(
         attributes,
         (message or str(status)) if failed else None,
     )
+
+
+def traces(spans: Sequence[Span]) -> dict[str, Any]:
+    """Return spans as one `TracesData` object of OTLP/JSON, the file format of collectors.
+
+    Source: the OTLP specification (JSON Protobuf encoding) and its file exporter: each line is one
+    such object; identifiers are hexadecimal, 64-bit numbers are texts.
+    """
+    resource = {"service.name": "clawhive", "service.version": VERSION}
+    scope = {"name": "clawhive", "version": VERSION}
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": _otlp_attributes(resource)},
+                "scopeSpans": [{"scope": scope, "spans": [_otlp_span(span) for span in spans]}],
+            }
+        ]
+    }
+
+
+def _otlp_span(span: Span) -> dict[str, Any]:
+    parent = {} if span.parent_id is None else {"parentSpanId": span.parent_id}
+    error = {} if span.error is None else {"code": _OTLP_ERROR, "message": span.error}
+    return {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        **parent,
+        "name": span.name,
+        "kind": _OTLP_KINDS[span.kind],
+        "startTimeUnixNano": str(span.start),
+        "endTimeUnixNano": str(span.end),
+        "attributes": _otlp_attributes(span.attributes),
+        "status": error,
+    }
+
+
+def _otlp_attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _otlp_value(value)} for name, value in attributes.items()]
+
+
+def _otlp_value(value: Attribute) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    return {"arrayValue": {"values": [{"stringValue": item} for item in value]}}

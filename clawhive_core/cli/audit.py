@@ -14,9 +14,8 @@ from clawhive_core.errors import UsageError
 
 if TYPE_CHECKING:
     from clawhive_core.audit.export import Format
-    from clawhive_core.audit.query import EventFilter
     from clawhive_core.model.events import StoredEvent
-    from clawhive_core.protocols.ledger import Ledger
+    from clawhive_core.protocols.ledger import EventsWhere, Ledger
 
 INTERRUPTED = 130
 
@@ -52,7 +51,7 @@ def command() -> None:
 @click.pass_obj
 def tail(settings: Settings, count: int, run: str | None, *, follow: bool, jsonl: bool) -> int:
     """Print the log's last events."""
-    from clawhive_core.audit.tail import tail
+    from clawhive_core.audit.query import tail
     from clawhive_core.runs.record.view import find_run
 
     if run is None and not settings.has_log():
@@ -110,7 +109,7 @@ def query(
     if settings.has_log() or any(_ids(given).values()):
         log = settings.log()
         try:
-            found = find(log, _filter(log, given, since, until), limit)
+            found = find(log, _filter(log, given, since, until), limit, text=given["text"])
         finally:
             log.close()
     if as_json:
@@ -237,15 +236,16 @@ def export(
     from pathlib import Path
 
     from clawhive_core.audit.export import lines, write_file
-    from clawhive_core.audit.query import EventFilter, find_ids
+    from clawhive_core.audit.query import find_ids
     from clawhive_core.cli.output import note
+    from clawhive_core.protocols.ledger import EventsWhere
 
     now = datetime.now(UTC)
     first, end = _moment(since, "--since", now), _moment(until, "--until", now)
     log = settings.log()
     try:
         ids = find_ids(log, {"run_id": run, "trace_id": trace})
-        wanted = EventFilter(ids["run_id"], ids["trace_id"], since=first, until=end)
+        wanted = EventsWhere(ids["run_id"], ids["trace_id"], since=first, until=end)
         content = lines(log, form, wanted, bodies=bodies)
         if output is None:
             for each in content:
@@ -309,7 +309,7 @@ def _print_key(settings: Settings, *, rotated: bool = False, as_json: bool) -> N
 def _print_event(stored: StoredEvent, *, jsonl: bool) -> None:
     from shutil import get_terminal_size
 
-    from clawhive_core.audit.tail import line
+    from clawhive_core.audit.query import line
     from clawhive_core.model.canonical import canonical_text
 
     if jsonl:
@@ -337,11 +337,12 @@ def _ids(given: _Wanted) -> dict[str, str | None]:
     }
 
 
-def _filter(log: Ledger, given: _Wanted, since: str | None, until: str | None) -> EventFilter:
-    from clawhive_core.audit.query import EventFilter, find_ids
+def _filter(log: Ledger, given: _Wanted, since: str | None, until: str | None) -> EventsWhere:
+    from clawhive_core.audit.query import find_ids
+    from clawhive_core.protocols.ledger import EventsWhere
 
     ids = find_ids(log, _ids(given))
-    return EventFilter(
+    return EventsWhere(
         run_id=ids["run_id"],
         trace_id=ids["trace_id"],
         task_id=ids["task_id"],
@@ -354,7 +355,6 @@ def _filter(log: Ledger, given: _Wanted, since: str | None, until: str | None) -
         decision=given["decision"],
         since=since,
         until=until,
-        text=given["text"],
     )
 
 

@@ -5,14 +5,14 @@ import tracemalloc
 import pytest
 
 from clawhive_core.audit.export import lines, write_file
-from clawhive_core.audit.query import EventFilter
 from clawhive_core.errors import UsageError
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.protocols.ledger import EventsWhere
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.testing import ScriptedModel, memory_hive
 from clawhive_core.testing.scripted import calling
 
-ANY = EventFilter()
+ANY = EventsWhere()
 REQUIRED = {
     *("activity_id", "actor", "api", "category_uid", "class_uid", "metadata", "severity_id"),
     *("src_endpoint", "time", "type_uid"),
@@ -77,7 +77,7 @@ def test_a_pruned_body_is_said_to_be(log):
 
 def test_only_what_is_wanted_and_there_at_the_start_is_exported(log):
     log.append_now(Event("a", {}, run_id="run_1"), Event("b", {}, run_id="run_2"))
-    found = lines(log, "jsonl", EventFilter(run_id="run_1"))
+    found = lines(log, "jsonl", EventsWhere(run_id="run_1"))
     assert [json.loads(line)["kind"] for line in found] == ["a"]
     found = lines(log, "jsonl", ANY)
     assert json.loads(next(found))["kind"] == "a"

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from clawhive_core.audit.export import lines
-from clawhive_core.audit.query import EventFilter, find_ids, query
+from clawhive_core.audit.query import find_ids, query
 from clawhive_core.errors import UnknownId
 from clawhive_core.hive.hive import RunOptions
+from clawhive_core.protocols.ledger import EventsWhere
 from clawhive_core.runs.record.page import page
 from clawhive_core.runs.record.view import list_runs
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
@@ -31,19 +32,19 @@ async def family():
 
 
 def exported(hive, form, **wanted):
-    return [json.loads(line) for line in lines(hive.log, form, EventFilter(**wanted))]
+    return [json.loads(line) for line in lines(hive.log, form, EventsWhere(**wanted))]
 
 
 @pytest.mark.promise("P-198")
 async def test_events_are_found_by_their_parents_run_and_by_the_trace_of_the_tree(family):
     hive, run, child = family
     given = {"parent_run_id": run["run_id"][:12]}
-    found = query(hive.log, EventFilter(**find_ids(hive.log, given)))
+    found = query(hive.log, EventsWhere(**find_ids(hive.log, given)))
     assert {each.event.run_id for each in found.events} == {child}
     assert len(found.events) == sum(1 for _ in hive.log.events(run_id=child))
-    of_trace = query(hive.log, EventFilter(trace_id=run["trace_id"]), 1000)
+    of_trace = query(hive.log, EventsWhere(trace_id=run["trace_id"]), 1000)
     assert {each.event.run_id for each in of_trace.events} == {run["run_id"], child}
-    assert query(hive.log, EventFilter(parent_run_id=child)).events == ()
+    assert query(hive.log, EventsWhere(parent_run_id=child)).events == ()
     with pytest.raises(UnknownId):
         find_ids(hive.log, {"parent_run_id": "nothing"})
 

@@ -1,8 +1,9 @@
 import pytest
 
-from clawhive_core.audit.query import EventFilter, find_ids, query
+from clawhive_core.audit.query import find_ids, query
 from clawhive_core.errors import UnknownId
 from clawhive_core.model.events import Blob, Event
+from clawhive_core.protocols.ledger import EventsWhere
 from clawhive_core.storage.sqlite.log import EventLog
 
 RUN, OTHER = "run_aa11000000000000", "run_aa22000000000000"
@@ -24,8 +25,8 @@ def log(tmp_path):
     log.close()
 
 
-def seqs(log, limit=100, **wanted):
-    return [event.seq for event in query(log, EventFilter(**wanted), limit).events]
+def seqs(log, limit=100, text=None, **wanted):
+    return [event.seq for event in query(log, EventsWhere(**wanted), limit, text=text).events]
 
 
 @pytest.mark.parametrize(
@@ -65,18 +66,18 @@ def test_times_bound_the_answer_from_the_first_and_before_the_second(log, monkey
     for name in "abc":
         log.append_now(Event(name, {}))
     bounds = {"since": "2026-01-01T00:00:01.000000Z", "until": "2026-01-01T00:00:02.000000Z"}
-    assert [each.event.kind for each in query(log, EventFilter(**bounds)).events] == ["b"]
+    assert [each.event.kind for each in query(log, EventsWhere(**bounds)).events] == ["b"]
 
 
 def test_the_newest_are_kept_and_it_says_when_older_ones_are_left_out(log):
     assert seqs(log, limit=2) == [6, 7]
-    assert query(log, EventFilter(), 6).truncated
-    assert not query(log, EventFilter(), 7).truncated
+    assert query(log, EventsWhere(), 6).truncated
+    assert not query(log, EventsWhere(), 7).truncated
 
 
 def test_more_than_a_page_is_found(log):
     log.append_now(*(Event("many", {"t": f"No. {number}."}) for number in range(1200)))
-    assert len(query(log, EventFilter(kind="many"), 5000).events) == 1200
+    assert len(query(log, EventsWhere(kind="many"), 5000).events) == 1200
     assert seqs(log, text="no. 0.") == [8]
 
 

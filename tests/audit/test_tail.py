@@ -1,7 +1,7 @@
 import anyio
 import pytest
 
-from clawhive_core.audit.tail import line, tail
+from clawhive_core.audit.query import line, tail
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.storage.sqlite.log import EventLog
 

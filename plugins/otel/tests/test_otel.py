@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from clawhive_core.audit.export import lines
-from clawhive_core.audit.query import EventFilter
+from clawhive_core.protocols.ledger import EventsWhere
 from clawhive_core.testing import ScriptedModel, memory_hive
 from clawhive_core.testing.scripted import calling
 from clawhive_otel.settings import read_settings
@@ -69,7 +69,7 @@ async def test_the_collector_gets_the_spans_that_the_export_of_the_log_has(colle
     async with hive(collector.endpoint) as opened:
         run = await opened.run("Look", model="scripted:any")
         assert run["status"] == "succeeded"
-        exported = [json.loads(line) for line in lines(opened.log, "otel", EventFilter())]
+        exported = [json.loads(line) for line in lines(opened.log, "otel", EventsWhere())]
     wanted = [
         from_export(span)
         for line in exported
