@@ -106,9 +106,13 @@ def query(
     found, given = Found((), truncated=False), _storable(wanted)
     now = datetime.now(UTC)
     since, until = _moment(given["since"], "--since", now), _moment(given["until"], "--until", now)
-    if settings.has_log() or any(_ids(given).values()):
+    has_log = settings.has_log()
+    if not has_log:
+        _require_kind(given["kind"])
+    if has_log or any(_ids(given).values()):
         log = settings.log()
         try:
+            _require_kind(given["kind"], log)
             found = find(log, _filter(log, given, since, until), limit, text=given["text"])
         finally:
             log.close()
@@ -355,6 +359,29 @@ def _filter(log: Ledger, given: _Wanted, since: str | None, until: str | None) -
         decision=given["decision"],
         since=since,
         until=until,
+    )
+
+
+def _require_kind(kind: str | None, log: Ledger | None = None) -> None:
+    """Refuse a kind of event that is neither known nor, as a plugin's may be, in the log.
+
+    Raises:
+        UsageError: It is none.
+    """
+    from clawhive_core.diagnostics.suggestions import nearest_words
+    from clawhive_core.events.kinds import KINDS
+    from clawhive_core.protocols.ledger import EventsWhere, Window
+
+    known = {*KINDS, *(name.partition(".")[0] for name in KINDS)}
+    if kind is None or kind in known:
+        return
+    if log is not None and log.find(EventsWhere(kind=kind), Window(1)).items:
+        return
+    near = nearest_words(kind, known) or sorted(name for name in known if "." not in name)
+    raise UsageError(
+        f"no event is of the kind `{kind}`",
+        place="--kind",
+        fix=f"try one of: {', '.join(near)}; docs/reference/log.md lists them all",
     )
 
 

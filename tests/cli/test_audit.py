@@ -6,6 +6,9 @@ from contextlib import closing
 
 import pytest
 
+from clawhive_core.model.events import Event
+from clawhive_core.storage.sqlite.log import EventLog
+
 
 @pytest.fixture
 def log(clawhive):
@@ -112,6 +115,18 @@ def test_a_time_that_is_none_is_answered_with_how_to_write_one(clawhive, log, wo
     assert done.code == 2
     assert "neither a time nor a duration" in done.err
     assert words[0] in done.err
+
+
+def test_a_kind_that_no_event_has_is_refused_with_those_that_are_near(clawhive):
+    done = clawhive("audit", "query", "--kind", "invocation.strat")
+    assert (done.code, done.out) == (2, "")
+    assert "invocation.start" in done.err
+    assert "approval, bodies" in clawhive("audit", "query", "--kind", "NONSENSE").err
+    assert clawhive("audit", "query", "--kind", "approval").code == 0
+    with closing(EventLog.open(clawhive.root / ".clawhive" / "hive.db")) as log:
+        log.append_now(Event("panel.opened", {"title": "of a plugin"}))
+    assert "of a plugin" in clawhive("audit", "query", "--kind", "panel").out
+    assert clawhive("audit", "query", "--kind", "plugin").code == 2
 
 
 def test_a_query_without_a_log_finds_nothing_and_makes_none(clawhive):
