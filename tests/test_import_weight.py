@@ -80,7 +80,7 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
             "sandbox.outputs",
         ),
         "plugins": ("comparison",),
-        "policy": ("answers", "failed_check"),
+        "policy": ("answers",),
         "runs": (
             "delegation",
             "loop",

@@ -221,8 +221,7 @@ def _variables(settings: Settings) -> dict[str, str]:
 
 
 def _read(files: Sequence[Path], variables: dict[str, str]) -> tuple[list[Case], list[Finding]]:
-    from clawhive_core.policy.cases import CaseReader, as_unreadable
-    from clawhive_core.policy.table import open_table
+    from clawhive_core.policy.cases import CaseReader, as_unreadable, open_table
     from clawhive_core.skills.documents.place import InvalidSkill
 
     cases: list[Case] = []

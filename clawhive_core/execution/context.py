@@ -22,8 +22,8 @@ from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolResult
+from clawhive_core.policy.grounding import SkillGrounds
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.context import Store, Stream
 from clawhive_core.protocols.http import HttpClient
 

@@ -25,6 +25,7 @@ from clawhive_core.errors import (
     RunError,
     ToolError,
 )
+from clawhive_core.events.grants import returned, used
 from clawhive_core.events.kinds import (
     GRANT_RETURNED,
     GRANT_USED,
@@ -84,8 +85,7 @@ from clawhive_core.model.tools import ToolCall, ToolMeta
 from clawhive_core.policy.approvals import usable, withdrawn
 from clawhive_core.policy.checks import run_checks
 from clawhive_core.policy.decision import decide
-from clawhive_core.policy.ledger import returned, used
-from clawhive_core.policy.ledger import used_up as grants_used_up
+from clawhive_core.policy.grants import used_up as grants_used_up
 from clawhive_core.policy.quotas import USED_UP
 from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
 from clawhive_core.protocols.context import Store

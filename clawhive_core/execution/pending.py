@@ -14,7 +14,7 @@ from clawhive_core.execution.outcomes import Outcome
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.approvals import Approval, changed, edits
 from clawhive_core.model.canonical import canonical, canonical_portable, preview
-from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.events import Blob, Event, EventColumns
 from clawhive_core.model.json_values import MAX_DEPTH, json_object
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
@@ -289,7 +289,7 @@ class PendingCall:
         return granted
 
     @property
-    def ids(self) -> dict[str, Any]:
+    def ids(self) -> EventColumns:
         """Whose call it is, as every event of it says."""
         scope, run = self.scope, self.scope.run
         return {

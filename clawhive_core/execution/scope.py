@@ -14,9 +14,8 @@ from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.policy.grounding import Grounds
+from clawhive_core.policy.grounding import Grounds, SkillGrounds
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.ledger import RunOwnedBy
 
 ApproveMode = Literal["ask", "park", "deny"]

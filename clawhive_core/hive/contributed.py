@@ -15,6 +15,7 @@ from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.plugins.plugin import PluginRecord
+from clawhive_core.policy.checks import FailedCheck
 from clawhive_core.policy.subscriptions import FailedSubscriptions, SubscriptionBook
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.protocols.check import PolicyCheck
@@ -111,8 +112,6 @@ class Contributed:
 
     @cached_property
     def _checks(self) -> list[PolicyCheck]:
-        from clawhive_core.policy.failed_check import FailedCheck
-
         checks: list[PolicyCheck] = self.values("clawhive_policy_checks")
         failed = self._plugins.failed_hooks("clawhive_policy_checks")
         return [*checks, *(FailedCheck(record.id) for record in failed)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, TypedDict
 
 from clawhive_core.model.late import per_call
 
@@ -34,6 +34,21 @@ class Event:
     prechecked: bool = field(default=False, compare=False, repr=False)
     """Whether its maker knows that the columns are text or nothing, and that the body holds text,
     booleans, null, small whole numbers and blobs only, under texts that are no blob's."""
+
+
+class EventColumns(TypedDict, total=False):
+    """The columns of an event by their names, for what makes events of others' calls."""
+
+    trace_id: str | None
+    run_id: str | None
+    task_id: str | None
+    step_id: str | None
+    invocation_id: str | None
+    conversation_id: str | None
+    principal: str | None
+    tool: str | None
+    provider_id: str | None
+    status: str | None
 
 
 @per_call

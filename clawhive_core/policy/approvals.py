@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from clawhive_core.errors import ClawHiveError, RunError, StorageError, UnknownId, UsageError
+from clawhive_core.events.grants import issued
 from clawhive_core.model.approvals import Approval, ApprovalState
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -18,7 +19,6 @@ from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.policy.grants import is_live
-from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import PersistentGrant, drop, keep, read_persistent, settle
 from clawhive_core.protocols.ledger import (
     TOO_LATE,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Any, cast, get_args
 
 from clawhive_core.capabilities import normalise
+from clawhive_core.config.tomlfile import TomlFile, read_toml
+from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.diagnostics.suggestions import nearest
-from clawhive_core.errors import CapabilityError, ClawHiveError
+from clawhive_core.errors import CapabilityError, ClawHiveError, ConfigError
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.refusal import CODES, Reason
 from clawhive_core.protocols.check import Verdict
 from clawhive_core.skills.documents.document import Document
@@ -25,6 +30,7 @@ _TABLE_KEYS = ("schema", "calls")
 _WHERE = ("task", "step", "agent", "session")
 _KEYS = ("name", "tool", "input", "expect", "rule", "grant", "reason", "grants", "words", *_WHERE)
 _SCHEMA = "policy-cases/1"
+_AT = pattern(r"(.*?)(?::(\d+))?(?::(\d+))?", re.DOTALL)
 _REASONS: Mapping[Verdict, Reason | None] = {"allow": None, "ask": "approval", "deny": "rights"}
 
 
@@ -264,3 +270,46 @@ def _one_of(row: Fields, key: str, known: Sequence[str]) -> str:
 def as_unreadable(finding: Finding) -> Finding:
     """Return what a reader of files found, as a mistake of a table."""
     return replace(finding, code="CH0911", severity="error", fix=finding.fix or Fix(_FORM))
+
+
+def open_table(path: Path) -> Document:
+    """Read a file and keep the place of each of its values.
+
+    Raises:
+        InvalidSkill: It cannot be read, or is not of the form that its name promises.
+    """
+    if path.suffix != ".toml":
+        return Document.load(path, "table")
+    shown = shown_path(path)
+    try:
+        read = read_toml(path, shown)
+    except ConfigError as error:
+        raise InvalidSkill(_table_finding(error.place or shown, error.message, error.fix)) from None
+    if read is None:
+        raise InvalidSkill(_table_finding(shown, "there is no such file", "name another one"))
+    return _TomlTable(read)
+
+
+class _TomlTable(Document):
+    """A TOML file as the readers of YAML see it; its dates are no values of JSON."""
+
+    def __init__(self, read: TomlFile) -> None:
+        self.file = read.shown
+        self.value: Any = read.data
+        self.problems: list[Finding] = []
+        self._what = "table"
+        self._read = read
+
+    def place(self, path: KeyPath, *, key: bool = False) -> Place:
+        """Return where a key stands; the nearest one above it where it is missing."""
+        del key  # only keys have places
+        span = self._read.span(path)
+        return Place(self.file) if span is None else Place(self.file, span.line, span.column)
+
+
+def _table_finding(place: str, message: str, fix: str | None) -> Finding:
+    found = _AT.fullmatch(place)
+    file, line, column = found.groups() if found else (place, None, None)
+    numbers = [None if each is None else int(each) for each in (line, column)]
+    at = Place(file, *numbers)
+    return at.finding("CH0911", "error", message, fix)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
+from clawhive_core.errors import PluginError
 from clawhive_core.protocols.check import CheckResult, PolicyCheck, PolicyRequest
 
 CHECK_SECONDS = 5.0
@@ -41,3 +42,19 @@ def _tightening(result: Any, name: str) -> CheckResult:
     if isinstance(result, CheckResult) and result.verdict in ("ask", "deny"):
         return CheckResult(result.verdict, f"check:{name}:{result.rule!s:.200}")
     return CheckResult("deny", f"check:{name}:invalid-answer")
+
+
+class FailedCheck:
+    """Stands for a policy check whose plugin failed to load: it denies, by failing."""
+
+    def __init__(self, plugin_id: str) -> None:
+        self.name = plugin_id
+
+    async def check(self, request: PolicyRequest) -> CheckResult | None:
+        """Fail, which the decision takes as a deny.
+
+        Raises:
+            PluginError: Always.
+        """
+        del request
+        raise PluginError(f"the policy check of plugin `{self.name}` could not be loaded")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from clawhive_core.capabilities import Capability, contains, parse
-from clawhive_core.errors import UnknownId, UsageError
+from clawhive_core.errors import RunError, UnknownId, UsageError
+from clawhive_core.events.grants import issued
 from clawhive_core.model.events import Event
 from clawhive_core.model.grants import CapabilityGrant, Mode, Scope
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
-from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
     PersistentGrant,
@@ -344,3 +344,13 @@ def _is_for(grant: CapabilityGrant, principal: Principal) -> bool:
 
 def _grant(row: Mapping[str, Any]) -> CapabilityGrant:
     return CapabilityGrant(**{each.name: row[each.name] for each in fields(CapabilityGrant)})
+
+
+def used_up(grant_ids: Sequence[str]) -> RunError:
+    """Return the error `grant_used_up` of grants without a use left; `data` names them."""
+    return RunError(
+        "every use of the right was made, or it was revoked",
+        code="grant_used_up",
+        fix="clawhive grants issue CAP --uses N",
+        data={"grant_ids": list(grant_ids)},
+    )

@@ -18,8 +18,8 @@ from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.sinks import Place, SinkKind, leaves, picked, place_of
 from clawhive_core.model.tools import Risk, ToolMeta, ToolResult
 from clawhive_core.policy.occurrence import bare, canonical_value, may_name, occurs
-from clawhive_core.policy.skill_grounds import SkillGrounds
 from clawhive_core.protocols.check import CheckResult
+from clawhive_core.skills.contracts.skill import Skill
 
 MAX_WORDS = 1024 * 1024
 """Characters of words and trusted output that a run keeps; what comes later grounds nothing."""
@@ -70,6 +70,29 @@ class _Taint:
     named: tuple[str, ...]
     """What its call asked for by name; empty where it asked for nothing, or for no document."""
     seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class SkillGrounds:
+    """Places in the outputs of a skill's own calls that its further calls may name."""
+
+    skill_id: str
+    places: Mapping[str, tuple[str, ...]]
+    """A tool's canonical name or alias to places of its output."""
+
+    def of(self, tool: ToolMeta) -> tuple[str, ...]:
+        """Return the places of a tool's output."""
+        names = (tool.name, *tool.aliases)
+        return next((self.places[name] for name in names if name in self.places), ())
+
+    def to_dict(self, tool: ToolMeta) -> dict[str, Any]:
+        """Return what holds for a call of a tool, as its row keeps it."""
+        return {"skill": self.skill_id, "places": list(self.of(tool))}
+
+
+def skill_grounds(skill: Skill) -> SkillGrounds | None:
+    """Return what a skill's contract grounds; None where it grounds nothing or nobody trusts it."""
+    return SkillGrounds(skill.id, skill.grounds) if skill.trusted and skill.grounds else None
 
 
 class Grounds:

@@ -8,11 +8,11 @@ transaction of the intent, where nobody else can write.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from clawhive_core.errors import RunError
 from clawhive_core.events.kinds import QUOTA_RESERVED, QUOTA_RETURNED
-from clawhive_core.model.events import Event
+from clawhive_core.model.events import Event, EventColumns
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.records import goes_on
 from clawhive_core.protocols.ledger import Ledger, QuotaLeft, QuotasWhere
@@ -37,11 +37,11 @@ class Quota:
         """The start of the window, in Unix seconds."""
         return int(self.now // self.seconds * self.seconds)
 
-    def reserved(self, **ids: Any) -> Event:
+    def reserved(self, **ids: Unpack[EventColumns]) -> Event:
         """Return the event that counts the call."""
         return Event(QUOTA_RESERVED, self._body(), **ids)
 
-    def returned(self, **ids: Any) -> Event:
+    def returned(self, **ids: Unpack[EventColumns]) -> Event:
         """Return the event that gives it back, as the call never started."""
         return Event(QUOTA_RETURNED, self._body(), **ids)
 

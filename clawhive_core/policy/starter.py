@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clawhive_core.capabilities import parse
-from clawhive_core.events.grant_sets import ALIKE, MOST, is_alike, member_id, new_set_id
+from clawhive_core.events.grants import ALIKE, MOST, is_alike, member_id, new_set_id
 from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
 from clawhive_core.model.ids import new_ids
 from clawhive_core.policy.terms import on_terms

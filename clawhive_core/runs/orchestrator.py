@@ -12,6 +12,7 @@ import anyio
 
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
+from clawhive_core.events.grants import issued
 from clawhive_core.execution.outcomes import Door
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -19,7 +20,6 @@ from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.policy.approvals import ApprovalBook
-from clawhive_core.policy.ledger import issued
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunIs, Unmet
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.models import Models

@@ -25,11 +25,10 @@ from clawhive_core.model.runs import Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.policy.boundary import within
 from clawhive_core.policy.grants import GrantBook, derived
-from clawhive_core.policy.grounding import CONTRACT, Grounds
+from clawhive_core.policy.grounding import CONTRACT, Grounds, skill_grounds
 from clawhive_core.policy.protected import protection_of
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.policy.starter import Target, starter_grants
 from clawhive_core.policy.suspension import bound
 from clawhive_core.protocols.ledger import Ledger, SessionAt

@@ -14,7 +14,7 @@ from clawhive_core.model.messages import LlmMessage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
 from clawhive_core.model.tools import Artifact, ToolDef
-from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.policy.grounding import SkillGrounds
 from clawhive_core.protocols.ledger import Expectation, RunFree, SessionAt
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import History

@@ -18,7 +18,7 @@ from clawhive_core.errors import ClawHiveError, LogWriteFailed, StorageError, Us
 from clawhive_core.events import rows
 from clawhive_core.events.chain import COLUMNS, genesis, link
 from clawhive_core.events.following import Following
-from clawhive_core.events.grant_sets import GrantSet, read
+from clawhive_core.events.grants import GrantSet, read
 from clawhive_core.events.kinds import BODIES_PRUNED
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, references

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.errors import StorageError
+from clawhive_core.events.grants import issued
 from clawhive_core.hive.project_log import open_verified
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.policy.grants import GrantBook, Wish, derived
-from clawhive_core.policy.ledger import issued
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing import memory_hive
 

@@ -208,8 +208,8 @@ def test_the_rights_of_a_task_types_steps_are_shown_before_it_runs(clawhive):
 
 
 def test_what_a_step_that_goes_on_has_is_listed(clawhive):
+    from clawhive_core.events import grants as grant_events
     from clawhive_core.model.grants import CapabilityGrant
-    from clawhive_core.policy import ledger
     from clawhive_core.storage.sqlite.log import EventLog
     from clawhive_core.storage.sqlite.tables import PROJECT
 
@@ -218,7 +218,7 @@ def test_what_a_step_that_goes_on_has_is_listed(clawhive):
         "grant_1", "fs.read:/x", "agent:default", "step", "run_1a2b/collect", "skill"
     )
     log = EventLog.open(clawhive.root / ".clawhive" / "hive.db", PROJECT)
-    log.append_now(ledger.issued([held]))
+    log.append_now(grant_events.issued([held]))
     log.close()
     assert "step collect of 1a2b" in clawhive("grants", "list").out
     assert clawhive("grants", "revoke", "grant_1").code == 0

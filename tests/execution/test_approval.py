@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from clawhive_core.errors import NeedHumanApproval
+from clawhive_core.events import grants as grant_events
 from clawhive_core.execution.approvals import Approvals, bound_files, call_digest
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import CallScope
@@ -14,7 +15,6 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.policy import ledger
 from clawhive_core.policy.approvals import ApprovalBook, expiry
 from clawhive_core.storage.sqlite import approvals, grants
 from clawhive_core.storage.sqlite.log import EventLog
@@ -261,7 +261,7 @@ async def test_a_wider_answer_counts_for_the_runs_further_calls_and_for_nothing_
         grant(f"fs.write:{house.root}/a.txt", "skill"),
         replace(grant(f"fs.write:{house.root}/a.txt", "approval"), subject="agent:other"),
     ]
-    house.log.append_now(ledger.issued(others, task_id="task_1"))
+    house.log.append_now(grant_events.issued(others, task_id="task_1"))
     await house.parked(rules=rules)
     house.answer(scope="task")
     before = set(rules.grants)

@@ -165,7 +165,7 @@ log.close()
 
 
 def test_eight_processes_make_as_many_uses_of_a_grant_as_it_has(tmp_path):
-    from clawhive_core.policy.ledger import issued
+    from clawhive_core.events.grants import issued
     from tests.harness import grant
 
     path = tmp_path / "hive.db"

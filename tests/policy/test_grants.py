@@ -84,7 +84,7 @@ def test_a_grant_is_for_its_subject_and_the_users_own_calls(book):
 
 
 def test_what_a_task_took_over_ends_with_its_parent(book):
-    from clawhive_core.policy.ledger import issued
+    from clawhive_core.events.grants import issued
 
     for scope in ("session", "persistent"):
         give(book, scope, "s" if scope == "session" else "")
@@ -97,7 +97,7 @@ def test_what_a_task_took_over_ends_with_its_parent(book):
 
 
 def test_a_persistent_grant_revoked_from_elsewhere_ends_what_a_task_took_over(book):
-    from clawhive_core.policy.ledger import issued
+    from clawhive_core.events.grants import issued
 
     given_ = give(book)
     taken = derived(book.counting("s", DEFAULT_AGENT, NOW), "task_1", str(DEFAULT_AGENT))
@@ -215,7 +215,7 @@ def test_a_text_that_names_no_single_grant_is_told_which_of_both(book, text, why
 
 
 def test_the_last_grant_is_the_last_that_a_person_gave_and_not_a_runs(book):
-    from clawhive_core.policy.ledger import issued
+    from clawhive_core.events.grants import issued
     from tests.harness import grant
 
     given_ = give(book, "session", "s")
@@ -229,7 +229,7 @@ def test_the_last_grant_is_the_last_that_a_person_gave_and_not_a_runs(book):
 
 
 def test_a_grant_by_an_approvals_wider_scope_is_one_that_a_person_gave(book):
-    from clawhive_core.policy.ledger import issued
+    from clawhive_core.events.grants import issued
     from tests.harness import grant
 
     given_ = grant("fs.write:/x", "approval")

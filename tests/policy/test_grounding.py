@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 from clawhive_core.model.sinks import place_of, sink_problems
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.policy import grounding
-from clawhive_core.policy.grounding import CONTRACT, Grounds, destinations, weigh_sinks
+from clawhive_core.policy.grounding import (
+    CONTRACT,
+    Grounds,
+    SkillGrounds,
+    destinations,
+    weigh_sinks,
+)
 from clawhive_core.policy.occurrence import occurs
-from clawhive_core.policy.skill_grounds import SkillGrounds
 
 
 def meta(name="mail.send", **fields):

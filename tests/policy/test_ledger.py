@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clawhive_core.events import grants as grant_events
 from clawhive_core.model.events import Event
-from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite import log as event_log
@@ -28,7 +28,7 @@ def alive(log):
 
 def test_an_issued_grant_is_a_row_with_all_that_it_says(log):
     given = grant("fs.read:/w/**", expires_at="2030-01-01T00:00:00Z")
-    log.append_now(ledger.issued([given], run_id="run_1"))
+    log.append_now(grant_events.issued([given], run_id="run_1"))
     (row,) = [dict(row) for row in log.read("SELECT * FROM v_grants")]
     (event,) = log.events()
     shown = {name: value for name, value in given.to_dict().items() if name != "tool"}
@@ -42,7 +42,7 @@ def test_a_revoked_grant_ends_with_all_that_was_derived_from_it(log):
         grant("fs.read:/a", grant_id="g3", parent_grant="g2"),
         grant("fs.read:/a", grant_id="g4"),
     ]
-    log.append_now(ledger.issued(grants))
+    log.append_now(grant_events.issued(grants))
     log.append_now(Event("grant.revoked", {"grant_id": "g1", "reason": None}))
     assert alive(log) == ["g4"]
 
@@ -52,13 +52,13 @@ def test_grants_that_derive_from_each_other_do_not_hang(log):
         grant("fs.read:/a", grant_id="g1", parent_grant="g2"),
         grant("fs.read:/a", grant_id="g2", parent_grant="g1"),
     ]
-    log.append_now(ledger.issued(grants))
+    log.append_now(grant_events.issued(grants))
     log.append_now(Event("grant.revoked", {"grant_id": "g1", "reason": None}))
     assert alive(log) == []
 
 
 def test_task_grants_die_with_their_task_and_keep_their_end(log):
-    log.append_now(ledger.issued([grant("fs.read:/a", grant_id="g1")]))
+    log.append_now(grant_events.issued([grant("fs.read:/a", grant_id="g1")]))
     log.append_now(Event("run.end", {}, task_id="task_2"))
     assert alive(log) == ["g1"]
     log.append_now(Event("run.end", {}, task_id="task_1"))
@@ -75,7 +75,7 @@ def test_what_a_skill_gave_steps_ends_where_its_run_stops_and_stays_where_it_goe
         return replace(given, scope="step", scope_id=step)
 
     log.append_now(
-        ledger.issued(
+        grant_events.issued(
             [
                 of_step("g1", "run_1/one"),
                 of_step("g2", "run_1/two.0"),
@@ -94,9 +94,9 @@ def test_what_a_skill_gave_steps_ends_where_its_run_stops_and_stays_where_it_goe
 
 
 def test_an_id_that_was_issued_before_is_refused_with_its_event(log):
-    log.append_now(ledger.issued([grant("fs.read:/a", grant_id="g1")]))
+    log.append_now(grant_events.issued([grant("fs.read:/a", grant_id="g1")]))
     with pytest.raises(Exception, match="UNIQUE"):
-        log.append_now(ledger.issued([grant("fs.read:/b", grant_id="g1")]))
+        log.append_now(grant_events.issued([grant("fs.read:/b", grant_id="g1")]))
     assert len(list(log.events())) == 1
 
 
@@ -121,13 +121,13 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
         events = RoomSchema("events", event_log.SCHEMA.migrations[:6])
         patched.setattr(event_log, "SCHEMA", events)
         former = EventLog.open(path, Tables([RoomSchema("policy", grants.SCHEMA.migrations[:5])]))
-        former.append_now(ledger.issued([grant("fs.read:/a", grant_id="g1")]))
+        former.append_now(grant_events.issued([grant("fs.read:/a", grant_id="g1")]))
         former.append_now(Event("run.end", {}, task_id="task_1", run_id="run_1"))
         standing = [
             replace(grant("fs.read:/b", grant_id="g2", uses=2), scope_id="task_2"),
             replace(grant("fs.read:/c", grant_id="g3", parent_grant="g2"), scope_id="task_2"),
         ]
-        former.append_now(ledger.issued(standing))
+        former.append_now(grant_events.issued(standing))
         former.append_now(effect=lambda connection: connection.execute(FORMER) and None)
         before = list(former.events())
         former.close()
@@ -150,8 +150,10 @@ def test_the_view_tells_of_uses_and_ends_from_the_log(log):
         grant("fs.read:/a", grant_id="g2", parent_grant="g1"),
         replace(grant("fs.read:/a", "skill", grant_id="g3"), scope="step", scope_id="run_1/one"),
     ]
-    log.append_now(ledger.issued(given))
-    log.append_now(ledger.used(["g1"]), ledger.used(["g1"]), ledger.returned(["g1"]))
+    log.append_now(grant_events.issued(given))
+    log.append_now(
+        grant_events.used(["g1"]), grant_events.used(["g1"]), grant_events.returned(["g1"])
+    )
     shown = "SELECT grant_id, uses, uses_left, ended_at FROM v_grants ORDER BY grant_id"
     assert [tuple(row) for row in log.read(shown)] == [
         ("g1", 3, 2, None),
@@ -187,7 +189,7 @@ def test_what_is_read_of_a_right_is_its_own_however_many_others_stand(log, tmp_p
         mine = grant("fs.read:/a", grant_id=f"{name}_up")
         below = grant("fs.read:/a", grant_id=name, parent_grant=f"{name}_up", uses=2)
         log.append_now(
-            ledger.issued([replace(each, scope_id=f"task_{name}") for each in (mine, below)])
+            grant_events.issued([replace(each, scope_id=f"task_{name}") for each in (mine, below)])
         )
 
     issue("mine")

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clawhive_core.capabilities import parse
+from clawhive_core.events.grants import issued
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy.grants import GrantBook, Wish, derived
-from clawhive_core.policy.ledger import issued
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.storage.sqlite import grants
@@ -24,7 +24,7 @@ from pathlib import Path
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.tables import tables_of
-from clawhive_core.policy import ledger
+from clawhive_core.events import grants as grant_events
 from clawhive_core.policy.grants import GrantBook
 
 log = sys.argv[2] and EventLog.open(Path(sys.argv[2]), tables_of(grants))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
+from clawhive_core.events import grants as grant_events
 from clawhive_core.model.events import Event
-from clawhive_core.policy import ledger
 from clawhive_core.policy.rules import Rules
 from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.log import EventLog
@@ -97,7 +97,7 @@ def test_in_the_log_a_revocation_ends_the_same_grants(folder):
             )
             for each in family
         ]
-        log.append_now(ledger.issued(named))
+        log.append_now(grant_events.issued(named))
         gone = data.draw(st.sampled_from(named)).grant_id
         log.append_now(Event("grant.revoked", {"grant_id": gone, "reason": "test"}))
         rows = log.read("SELECT grant_id FROM grants WHERE grant_id LIKE ?", (f"{lead}%",))

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.errors import ClawHiveError, StorageError
-from clawhive_core.events import grant_sets as sets
+from clawhive_core.events import grants as grant_events
 from clawhive_core.model.events import Event
-from clawhive_core.policy import ledger
 from clawhive_core.policy.grants import GrantBook, derived
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
@@ -37,7 +36,7 @@ def starters(number, run=RUN):
 
 def begin(log, number, *more, run=RUN):
     grants = starters(number, run)
-    log.append_now(ledger.issued([*grants, *more], run, task_id=f"task_{number}"))
+    log.append_now(grant_events.issued([*grants, *more], run, task_id=f"task_{number}"))
     return grants
 
 
@@ -94,7 +93,7 @@ def test_the_view_shows_a_sets_rights_as_any_others_and_when_they_ended(log):
 def test_one_right_of_a_set_is_revoked_alone_with_all_that_comes_from_it(log, tmp_path):
     grants = begin(log, 1)
     children = derived(grants, "task_2", "agent:helper")
-    log.append_now(ledger.issued(children))
+    log.append_now(grant_events.issued(children))
     rules, below = Rules(grants), Rules(children)
     refresh, book = Revocations(log, tmp_path), GrantBook(tmp_path, log)
     for each in (rules, below):
@@ -156,7 +155,7 @@ def test_a_set_of_a_task_that_ended_does_not_rise_again(log, tmp_path):
 
 
 def test_a_right_that_comes_from_a_forged_set_gives_nothing(log, tmp_path):
-    log.append_now(ledger.issued(derived(begin(log, 1), "task_2", "agent:helper")))
+    log.append_now(grant_events.issued(derived(begin(log, 1), "task_2", "agent:helper")))
     change(log, "UPDATE grant_sets SET run = '/'")
     with pytest.raises(StorageError) as caught:
         GrantBook(tmp_path, log).of_task("task_2", NOW)
@@ -177,16 +176,16 @@ def test_a_body_of_rights_that_was_changed_gives_nothing(log, tmp_path):
 
 def test_only_numbered_rights_that_say_nothing_else_are_a_set():
     grants = starters(1)
-    made, others = sets.divided(grants, RUN)
+    made, others = grant_events.divided(grants, RUN)
     assert others == []
     assert sorted(made.grants(), key=lambda g: g.grant_id) == sorted(
         grants, key=lambda g: g.grant_id
     )
-    assert sets.divided(grants, "") == (None, grants)
-    assert sets.divided(grants[:1], RUN) == (None, grants[:1])
-    assert sets.divided(grants[1:], RUN) == (None, grants[1:])
+    assert grant_events.divided(grants, "") == (None, grants)
+    assert grant_events.divided(grants[:1], RUN) == (None, grants[:1])
+    assert grant_events.divided(grants[1:], RUN) == (None, grants[1:])
     loose = [grant("fs.read:/a", "starter", grant_id=f"grant_{n}") for n in range(3)]
-    assert sets.divided(loose, RUN) == (None, loose)
+    assert grant_events.divided(loose, RUN) == (None, loose)
 
 
 async def test_old_bodies_of_rights_are_not_pruned():

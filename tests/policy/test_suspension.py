@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from clawhive_core.capabilities import parse
 from clawhive_core.errors import RunError, UnknownId, UsageError
+from clawhive_core.events import grants as grant_events
 from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
-from clawhive_core.policy import ledger
 from clawhive_core.policy.decision import decide
 from clawhive_core.policy.grants import GrantBook, Wish, derived
 from clawhive_core.policy.rules import Rules
@@ -220,7 +220,7 @@ def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
         now,
     )
     if scope[1]:
-        log.append_now(ledger.used([given["grant_id"]]))
+        log.append_now(grant_events.used([given["grant_id"]]))
     new = book.resume("last", lambda _: after, now)
     kept = ("capability", "subject", "scope", "scope_id", "mode", "expires_at", "delegate")
     assert [new[each] for each in kept] == [given[each] for each in kept]
@@ -249,7 +249,7 @@ def test_a_right_that_is_used_up_is_not_given_anew(tmp_path):
     book = GrantBook(private(tmp_path), log)
     wish = Wish(f"tool.call:{NAME}", "session", "s", uses=1, tool=ToolIdentity.of(META).text)
     given = book.issue(wish, {}, NOW)
-    log.append_now(ledger.used([given["grant_id"]]))
+    log.append_now(grant_events.used([given["grant_id"]]))
     with pytest.raises(UsageError, match="every use"):
         book.resume("last", lambda _: replace(META, risk="unknown"), NOW)
     log.close()
@@ -262,7 +262,7 @@ def test_a_right_of_which_a_use_was_made_meanwhile_is_not_given_anew(tmp_path):
     given = book.issue(wish, {}, NOW)
 
     def used_meanwhile(_):
-        log.append_now(ledger.used([given["grant_id"]]))
+        log.append_now(grant_events.used([given["grant_id"]]))
         return after
 
     with pytest.raises(RunError) as caught:
@@ -299,7 +299,7 @@ from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.tables import tables_of
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.policy import ledger
+from clawhive_core.events import grants as grant_events
 from clawhive_core.policy.grants import GrantBook
 
 log = EventLog.open(Path(sys.argv[2]), tables_of(grants))

@@ -8,13 +8,12 @@ import anyio
 import pytest
 
 from clawhive_core.errors import StorageError
+from clawhive_core.events.grants import issued, returned, used
 from clawhive_core.execution.scope import CallScope, RunScope
 from clawhive_core.model.events import Event
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.refusal import Refusal
-from clawhive_core.policy import ledger
-from clawhive_core.policy.grants import GrantBook, Wish
-from clawhive_core.policy.ledger import issued, returned, used
+from clawhive_core.policy.grants import GrantBook, Wish, used_up
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.ledger import DescentOf, GrantsUsable, Unmet
 from clawhive_core.runs.requests import RunOptions
@@ -30,7 +29,7 @@ from pathlib import Path
 from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite import grants
 from clawhive_core.storage.sqlite.tables import tables_of
-from clawhive_core.policy import ledger
+from clawhive_core.events import grants as grant_events
 from clawhive_core.protocols.ledger import DescentOf, GrantsUsable, Unmet
 
 log = EventLog.open(Path(sys.argv[1]), tables_of(grants))
@@ -39,7 +38,7 @@ made, mine = 0, ("child" + sys.argv[2],)
 try:
     while True:
         line = list(log.find(DescentOf(mine)))
-        log.append_now(ledger.used(line), expects=[GrantsUsable(mine)])
+        log.append_now(grant_events.used(line), expects=[GrantsUsable(mine)])
         made += 1
 except Unmet as error:
     assert error.found == list(mine), error
@@ -85,7 +84,7 @@ def test_a_use_counts_for_the_grant_and_for_what_it_derives_from(log):
     with pytest.raises(Unmet) as caught:
         use(log, "two")
     assert caught.value.found == ["two"]
-    assert ledger.used_up(caught.value.found).code == "grant_used_up"
+    assert used_up(caught.value.found).code == "grant_used_up"
     assert left(log)["two"] == 2
     log.require_rights()
 

@@ -21,8 +21,8 @@ from clawhive_core.model.effects import level_of, risk_of
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.plugins.invocation import to_result
+from clawhive_core.policy.grounding import skill_grounds
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.sandbox import HandlerCall
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill

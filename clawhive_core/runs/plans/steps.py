@@ -22,7 +22,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
-from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.policy.grounding import SkillGrounds
 from clawhive_core.runs.concurrency import side_by_side
 from clawhive_core.runs.plans.elevation import Declared, elevated
 from clawhive_core.runs.record.journal import Journal, end_step, run_event

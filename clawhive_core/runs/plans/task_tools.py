@@ -21,8 +21,8 @@ from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Level, Risk, ToolCall, ToolMeta, ToolResult
+from clawhive_core.policy.grounding import skill_grounds
 from clawhive_core.policy.rules import Rules
-from clawhive_core.policy.skill_grounds import skill_grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import Expectation, Redaction, RunOwnedBy
 from clawhive_core.protocols.planner import PlanContext

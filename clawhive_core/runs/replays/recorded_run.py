@@ -26,8 +26,7 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmResponse, Usage
 from clawhive_core.model.tools import ToolCall, ToolMeta, ToolResult
-from clawhive_core.policy.grounding import Grounds
-from clawhive_core.policy.skill_grounds import SkillGrounds
+from clawhive_core.policy.grounding import Grounds, SkillGrounds
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.record.journal import ENDED
 

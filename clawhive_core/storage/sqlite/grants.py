@@ -9,7 +9,7 @@ from typing import Any
 
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.chain import row_hash
-from clawhive_core.events.grant_sets import MOST, member_id, read, set_of
+from clawhive_core.events.grants import MOST, member_id, read, set_of
 from clawhive_core.events.kinds import GRANT_ISSUED, GRANT_USED
 from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text

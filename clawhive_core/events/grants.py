@@ -1,6 +1,6 @@
-"""Sets of rights that many tasks have alike: recorded once, and referred to by each task.
+"""The events of grants: issued, used, a use given back; rights that many tasks share as one set.
 
-The rights themselves are one body of the log, by its digest. A task's own are its set's id, whom
+A set's rights are one body of the log, by its digest. A task's own are its set's id, whom
 they are for, and the folder that stands for `${run}` in them.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
+from clawhive_core.events.kinds import GRANT_ISSUED, GRANT_RETURNED, GRANT_USED
 from clawhive_core.model.canonical import canonical
-from clawhive_core.model.events import Blob
+from clawhive_core.model.events import Blob, Event, EventColumns
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 
@@ -101,6 +102,31 @@ def divided(
     if len(mine) < 2 or made.grants() != mine:  # noqa: PLR2004 - random ids alone never look like this
         return None, list(grants)
     return made, [each for each in grants if set_of(each.grant_id) != set_id]
+
+
+def issued(grants: Sequence[CapabilityGrant], run: str = "", **ids: Unpack[EventColumns]) -> Event:
+    """Return the event that issues grants.
+
+    Args:
+        grants: They; those that are members of a set by their ids are recorded as one.
+        run: The folder of the run that they are for.
+        **ids: Whose event it is.
+    """
+    members, others = divided(grants, run)
+    body: dict[str, Any] = {"grants": [each.to_dict() for each in others]}
+    if members is not None:
+        body["set"] = members.body
+    return Event(GRANT_ISSUED, body, **ids, prechecked=True)
+
+
+def used(grant_ids: Sequence[str], **columns: Unpack[EventColumns]) -> Event:
+    """Return the event that counts a call as a use of grants, with all that they derive from."""
+    return Event(GRANT_USED, {"grant_ids": list(grant_ids)}, **columns)
+
+
+def returned(grant_ids: Sequence[str], **columns: Unpack[EventColumns]) -> Event:
+    """Return the event that gives a use back, as its call never started."""
+    return Event(GRANT_RETURNED, {"grant_ids": list(grant_ids)}, **columns)
 
 
 def read(row: Mapping[str, Any], members: object) -> GrantSet:
