@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.capabilities import Capability, concrete, matches, parse, path_capability
@@ -175,9 +175,25 @@ class ToolContext:
 
     @property
     def artifacts(self) -> str:
-        """The run's artifacts folder, created now."""
-        Path(self.scope.run.artifacts).mkdir(parents=True, exist_ok=True)
-        return self.scope.run.artifacts
+        """The run's artifacts folder, created now.
+
+        Raises:
+            ToolError: `linked_folder`, or `io_error`.
+        """
+        from clawhive_core.execution.files.nofollow import made_folder
+
+        run = self.scope.run
+        try:
+            with made_folder(run.root, run.artifacts):
+                return run.artifacts
+        except OSError as error:
+            is_link = error.errno == errno.ELOOP
+            raise ToolError(
+                f"the folder {run.artifacts} cannot be used: {error.strerror or error}",
+                code="linked_folder" if is_link else "io_error",
+                place=run.artifacts,
+                fix="remove the link" if is_link else "check permissions and free space",
+            ) from error
 
     @property
     def store(self) -> Store:

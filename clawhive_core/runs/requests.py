@@ -462,17 +462,35 @@ def run_folder(config: Config, out: str | os.PathLike[str] | None, run_id: str) 
 
     Raises:
         UsageError: The folder lies inside .clawhive, is none, or the one that is named cannot be
-            made or written to.
+            made or written to; `linked_folder`: it, or what it lies in below the project's root,
+            is a link.
     """
     if out is None:
         folder = _folder_of_all(config.root, config.get("run.out")) + run_id
     else:
         folder = _usable(_outside_own(Path(out).absolute()))
+    _refuse_links(str(config.root), folder)
     if os.path.lexists(folder) and not os.path.isdir(folder):  # noqa: PTH112 - never raises
         raise UsageError(
             f"{folder} is no folder", place="--out", fix="name a folder, there or to be made"
         )
     return folder
+
+
+def _refuse_links(root: str, folder: str) -> None:
+    """Refuse a folder that somebody who ships the project could have put elsewhere."""
+    if not folder.startswith(f"{root}/"):
+        return
+    at = root
+    for name in folder[len(root) + 1 :].split("/"):
+        at = f"{at}/{name}"
+        if os.path.islink(at):  # noqa: PTH114 - each run passes here
+            raise UsageError(
+                f"{at} is a link, and the files of runs would lie elsewhere",
+                place=at,
+                fix="remove the link, or name the folder that is meant: --out DIR",
+                code="linked_folder",
+            )
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from clawhive_core.diagnostics.files import file_errors, shown_path
@@ -73,23 +74,53 @@ def _named(text: str, words: Mapping[str, str]) -> str:
     return re.sub(r"(?<=\w)__([a-z]+)__", lambda found: words.get(found[1], found[0]), text)
 
 
+_OWN = ".clawhive"
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder of ClawHive's own if missing: 0700, ignored by git.
 
     Raises:
+        StorageError: `linked_folder`: it is a link.
         OSError: It cannot be made.
     """
+    require_unlinked(folder)
     if not folder.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _ignore_in_git(folder)
-    elif folder.name == ".clawhive":
+    elif folder.name == _OWN:
         _ignore_in_git(folder)
 
 
+def require_unlinked(path: Path) -> None:
+    """Raise where a path leads through a link at or below a folder `.clawhive`.
+
+    Whoever ships a project could otherwise have ClawHive read and write elsewhere.
+
+    Raises:
+        StorageError: `linked_folder`.
+    """
+    parts = path.parts
+    if _OWN not in parts:
+        return
+    for end in range(parts.index(_OWN) + 1, len(parts) + 1):
+        if os.path.islink(at := os.path.join(*parts[:end])):  # noqa: PTH114, PTH118 - each start passes here
+            raise StorageError(
+                f"{shown_path(Path(at))} is a link. ClawHive follows none there.",
+                place=at,
+                fix="Remove the link, or put what it leads to in its place.",
+                code="linked_folder",
+            )
+
+
 def _ignore_in_git(folder: Path) -> None:
-    ignore = folder / ".gitignore"
-    if not ignore.exists() and os.access(folder, os.W_OK):
-        ignore.write_text("*\n", encoding="utf-8")
+    # O_EXCL makes no file through a link either, wherever it leads.
+    with suppress(OSError):
+        handle = os.open(folder / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            os.write(handle, b"*\n")
+        finally:
+            os.close(handle)
 
 
 def file_error(error: OSError, path: Path | str) -> StorageError:

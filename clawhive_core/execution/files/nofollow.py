@@ -135,6 +135,25 @@ def made_directory(parts: Iterable[str], *, start: int, mode: int = 0o777) -> Ge
         os.close(handle)
 
 
+@contextmanager
+def made_folder(root: str, folder: str) -> Generator[int]:
+    """Open a folder by its absolute path, creating what is missing of it.
+
+    Below `root` no link is followed; elsewhere only those on the way to what is there already.
+    """
+    base, below = root, parts_of(folder[len(root) :])
+    if not folder.startswith(f"{root.rstrip('/')}/"):
+        base = folder
+        while not os.path.lexists(base):
+            base = os.path.dirname(base)  # noqa: PTH120 - a text, as all paths here
+        below = parts_of(folder[len(base) :])
+    with (
+        directory(parts_of(real_path(base))) as above,
+        made_directory(below, start=above) as handle,
+    ):
+        yield handle
+
+
 def _step_or_make(handle: int, name: str, mode: int) -> int:
     try:
         return _step(handle, name)

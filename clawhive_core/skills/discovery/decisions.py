@@ -18,7 +18,7 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.skills.contracts.skill import Skill
 from clawhive_core.skills.discovery.shipped import SOURCE as SHIPPED
 from clawhive_core.skills.discovery.shipped import changed_file
-from clawhive_core.storage.folders import file_error, make_folder
+from clawhive_core.storage.folders import file_error, make_folder, require_unlinked
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class StoredFile:
         """Return the list, empty where there is no file.
 
         Raises:
-            StorageError: The file is damaged, cannot be read, or others may write it.
+            StorageError: The file is damaged, cannot be read, or others may write it;
+                `linked_folder`: it, or `.clawhive` above it, is a link.
         """
+        require_unlinked(self.path)
         try:
             data = self._file.read()
             if data is None:

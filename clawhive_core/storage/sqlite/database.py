@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from clawhive_core.errors import StorageError
-from clawhive_core.storage.folders import make_folder
+from clawhive_core.storage.folders import make_folder, require_unlinked
 from clawhive_core.storage.sqlite.faults import storage_error
 from clawhive_core.storage.sqlite.migrations import (
     RoomSchema,
@@ -72,6 +72,8 @@ def open_database(
     """
     path = Path(path)
     try:
+        for each in ("", "-wal", "-shm", "-journal"):
+            require_unlinked(path.with_name(path.name + each))
         if path.is_dir():
             raise IsADirectoryError("a folder stands in its place")
         if read_only:
