@@ -7,14 +7,13 @@ from functools import partial
 
 from clawhive_core.catalog.store import RESERVED, CatalogStore
 from clawhive_core.config.config import Config
-from clawhive_core.execution.core_tools import artifacts, own_values
-from clawhive_core.execution.core_tools.provider import CoreProvider
-from clawhive_core.execution.core_tools.skill_library import SkillLibrary
-from clawhive_core.execution.core_tools.skill_open import skill_open
+from clawhive_core.execution import core_tools
+from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.executor import ExecutorLimits
 from clawhive_core.execution.handlers.boxes import HandlerBoxes
 from clawhive_core.execution.handlers.handlers import skill_providers
 from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
+from clawhive_core.execution.skill_library import SkillLibrary, skill_open
 from clawhive_core.hive.running import Running
 from clawhive_core.plugins.manager import PluginManager
 from clawhive_core.policy.approvals import ApprovalBook
@@ -53,7 +52,7 @@ def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> li
     commands, limits = config.get("sandbox.commands"), _sandbox_limits(config)
     broker = SandboxBroker(engines, commands, limits, folder)
     opening = skill_open(library, partial(known_skills, config))
-    core = CoreProvider((*own_values.TOOLS, *artifacts.TOOLS, opening))
+    core = CoreProvider((*core_tools.TOOLS, opening))
     return [SandboxProvider(broker), core]
 
 

@@ -27,10 +27,10 @@ from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.execution.access import SkillAccess
 from clawhive_core.execution.approvals import Approvals
-from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.executor import Executor, Wiring
 from clawhive_core.execution.http.connections import Connections
 from clawhive_core.execution.outcomes import Outcome
+from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.execution.store import ValueStore
 from clawhive_core.hive.assembly import (
     agent_provider,

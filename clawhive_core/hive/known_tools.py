@@ -52,11 +52,11 @@ def listed_tools(config: Config, plugins: PluginManager) -> KnownTools:
 
 def _ranked_offers(config: Config, metas: Sequence[ToolMeta]) -> dict[str, Offer]:
     """Return who would offer each tool, as a catalog decides between several of one name."""
-    from clawhive_core.execution.core_tools import artifacts, own_values
-    from clawhive_core.execution.core_tools.skill_open import SKILL_OPEN
+    from clawhive_core.execution import core_tools
     from clawhive_core.execution.sandbox import tools as sandbox_tools
+    from clawhive_core.execution.skill_library import SKILL_OPEN
 
-    core = [tool.meta for tool in (*own_values.TOOLS, *artifacts.TOOLS)]
+    core = [tool.meta for tool in core_tools.TOOLS]
     core += [SKILL_OPEN, sandbox_tools.WRITE_FILES, sandbox_tools.EXEC]
     core.append(sandbox_tools.COLLECT_OUTPUTS)
     order, pins = config.get("tools.preferred_provider_order"), config.get("tools.pin")

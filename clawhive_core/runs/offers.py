@@ -11,10 +11,10 @@ from typing import Any
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.diagnostics.suggestions import nearest
-from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.effects import is_shut
 from clawhive_core.execution.handlers.handlers import reach_of
 from clawhive_core.execution.scope import CORE, AllowList
+from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef, ToolMeta
 from clawhive_core.runs.agents import AGENTS, Agent

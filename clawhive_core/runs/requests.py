@@ -14,8 +14,8 @@ from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NotReplayable, UnknownModel, UnknownTaskType, UsageError
-from clawhive_core.execution.core_tools.skill_library import SkillLibrary
 from clawhive_core.execution.scope import AllowList, RunScope
+from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id

@@ -2,13 +2,12 @@
 
 import pytest
 
-from clawhive_core.execution.core_tools.artifacts import MAX_BYTES, TOOLS
-from clawhive_core.execution.core_tools.provider import CoreProvider
+from clawhive_core.execution.core_tools import MAX_BYTES, WRITE_ARTIFACTS, CoreProvider
 
 
 @pytest.fixture
 async def keeping(house):
-    await house.catalog.add(CoreProvider(TOOLS))
+    await house.catalog.add(CoreProvider((WRITE_ARTIFACTS,)))
     return house
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawhive_core.execution.core_tools.provider import CoreProvider, CoreTool
+from clawhive_core.execution.core_tools import CoreProvider, CoreTool
 from tests.harness import tool_meta
 
 

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from clawhive_core.config.load import open_config
 from clawhive_core.errors import ClawHiveError, SkillError, ToolError, UnknownId, UsageError
-from clawhive_core.execution.core_tools.skill_library import (
-    MAX_FILE,
-    MAX_FILES,
-    MAX_TEXT,
-    SkillLibrary,
-)
+from clawhive_core.execution.skill_library import MAX_FILE, MAX_FILES, MAX_TEXT, SkillLibrary
 from clawhive_core.skills.discovery.decisions import SkillTrust, Switches, content_digest
 from clawhive_core.skills.load import load_skills
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from clawhive_core.execution.core_tools import own_values
-from clawhive_core.execution.core_tools.provider import PROVIDER_ID, CoreTool
+from clawhive_core.execution import core_tools
+from clawhive_core.execution.core_tools import PROVIDER_ID, CoreTool
 from clawhive_core.model.tools import Enablement, ToolMeta, ToolResult
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
@@ -81,7 +81,7 @@ BOUND = {"agents.default.tools": ["test.echo"]}
 @pytest.fixture
 def core(monkeypatch):
     """Add a core tool to those that every hive has."""
-    return lambda tool: monkeypatch.setattr(own_values, "TOOLS", (*own_values.TOOLS, tool))
+    return lambda tool: monkeypatch.setattr(core_tools, "TOOLS", (*core_tools.TOOLS, tool))
 
 
 async def test_any_core_tool_enables_and_a_turn_ends_it(tools, core):

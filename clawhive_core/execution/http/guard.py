@@ -15,8 +15,14 @@ import httpcore2  # noqa: TID253 - this module is imported with the first reques
 from clawhive_core.capabilities import url_capability
 from clawhive_core.errors import ConfigError, ToolError
 from clawhive_core.execution.http.addresses import Address, judge
-from clawhive_core.execution.http.answer import Answer, Deadline
-from clawhive_core.execution.http.failures import failures, too_large, unreachable, unusable
+from clawhive_core.execution.http.answer import (
+    Answer,
+    Deadline,
+    failures,
+    too_large,
+    unreachable,
+    unusable,
+)
 from clawhive_core.execution.http.target import Rights, Target, invalid
 from clawhive_core.execution.outcomes import RefusedMidway
 from clawhive_core.model.late import dataclass

@@ -1,1 +1,0 @@
-"""The core's own tools: artifacts, kept values, the texts of skills."""
