@@ -19,7 +19,7 @@ from typing import Any
 import measure
 
 from clawhive_core.capabilities import Capability, PatternIndex, parse
-from clawhive_core.execution.effects import requested
+from clawhive_core.execution.effects import requested_capabilities
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolMeta
@@ -108,7 +108,7 @@ def touching(count: int, rounds: int) -> dict[str, measure.Series]:
         variables = {"workspace": folder, "run": folder}
 
         def effects(name: str) -> tuple[str, ...]:
-            return requested(TOOL, {"path": name}, variables)
+            return requested_capabilities(TOOL, {"path": name}, variables)
 
         return measure.alternate(
             {

@@ -341,7 +341,7 @@ def argument(prompt: str) -> str:
 def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
     """Return what names a run's task, None where no words do."""
     from clawhive_core.errors import UnknownTaskType
-    from clawhive_core.execution.recorded import full
+    from clawhive_core.execution.recorded import resolve_blobs
     from clawhive_core.runs.plans.tasks import find_task_type
 
     task = start["task"]
@@ -353,7 +353,7 @@ def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
         schema = find_task_type(hive.skills, task["task_type"])[2].input_schema
     except UnknownTaskType:
         return None
-    given = spelled(full(hive.log, task["input"]), schema)
+    given = spelled(resolve_blobs(hive.log, task["input"]), schema)
     if given is None:
         return None
     return ["--task", task["task_type"], *(word for each in given for word in ("--input", each))]
@@ -361,13 +361,13 @@ def _task(hive: Hive, start: Mapping[str, Any]) -> list[str] | None:
 
 def _of_prompt(hive: Hive, start: Mapping[str, Any]) -> list[str]:
     """Return the options that only a prompt has."""
-    from clawhive_core.execution.recorded import full
+    from clawhive_core.execution.recorded import resolve_blobs
     from clawhive_core.runs.toolsets import SkillTools
 
     words = ["--model", str(start["model"])]
     if start["planner"] not in {None, hive.config.get("model.planner")}:
         words += ["--planner", start["planner"]]
-    for name in SkillTools.from_dict(full(hive.log, start.get("skills"))).active:
+    for name in SkillTools.from_dict(resolve_blobs(hive.log, start.get("skills"))).active:
         words += ["--skill", name]
     return words
 

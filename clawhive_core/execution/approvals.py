@@ -45,7 +45,7 @@ class Approvals:
         if approval.state in {"approved", "denied"}:
             pending.answer = approval
         if approval.state == "approved" or approval.approval_id == scope.approved:
-            self._edit(pending, approval)
+            self._apply_edit(pending, approval)
 
     async def obtain(self, pending: PendingCall) -> bool:
         """Set `answer` to what a person says about this call; wait where somebody is here to ask.
@@ -70,12 +70,12 @@ class Approvals:
         if approval.state == "pending":
             # A nested call that waited here would use up the time of the tool that makes it.
             if scope.parent_invocation_id is not None:
-                raise _waits(approval)
+                raise _waiting(approval)
             approval = await self._wait(approval, scope.run)
         pending.answer = approval
-        return approval.state == "approved" and self._edit(pending, approval)
+        return approval.state == "approved" and self._apply_edit(pending, approval)
 
-    def _edit(self, pending: PendingCall, approval: Approval) -> bool:
+    def _apply_edit(self, pending: PendingCall, approval: Approval) -> bool:
         if not approval.edited or pending.asked_input is not None:
             return False
         pending.edit(self.book.input_of(approval))
@@ -89,12 +89,12 @@ class Approvals:
         """
         approved, approval = pending.scope.approved, pending.answer
         if approved is not None:
-            self._again(pending, approved)
-        elif approval is not None and await self._fits(approval, pending):
-            self._widen(approval, pending)
+            self._reuse(pending, approved)
+        elif approval is not None and await self._matches(approval, pending):
+            self._extend_rules(approval, pending)
             pending.approval_id, pending.approval = approval.approval_id, "approved"
 
-    async def _fits(self, approval: Approval, pending: PendingCall) -> bool:
+    async def _matches(self, approval: Approval, pending: PendingCall) -> bool:
         """Whether the answer is yes to this very call; False where rights allow it without."""
         state = approval.state
         wanted = await anyio.to_thread.run_sync(call_digest, pending)
@@ -105,7 +105,7 @@ class Approvals:
             decision, edited = pending.decision, pending.asked_input is not None
             if decision is not None and decision.verdict == "allow" and not edited:
                 return False
-        if state in {"drifted", "consumed"} and not self._is_still(approval, pending):
+        if state in {"drifted", "consumed"} and not self._is_unchanged(approval, pending):
             pending.approval = state
             raise suspended(approval.tool)
         if state != "approved":
@@ -113,7 +113,7 @@ class Approvals:
             raise unapproved(approval.tool, state, approval.reason)
         return True
 
-    def _is_still(self, approval: Approval, pending: PendingCall) -> bool:
+    def _is_unchanged(self, approval: Approval, pending: PendingCall) -> bool:
         """Whether the tool is what it was when a person was asked."""
         asked, meta = self.book.tool_of(approval), pending.meta
         if asked is None or meta is None:
@@ -121,10 +121,10 @@ class Approvals:
         identity = ToolIdentity.read(asked)
         return identity is not None and identity.is_still(meta)
 
-    def _again(self, pending: PendingCall, approval_id: str) -> None:
+    def _reuse(self, pending: PendingCall, approval_id: str) -> None:
         """Let a used approval count for another attempt, where the call still touches the same."""
         approval = self.book.find(approval_id)
-        if not self._is_still(approval, pending):
+        if not self._is_unchanged(approval, pending):
             pending.approval = "drifted"
             raise suspended(approval.tool)
         if approval.state != "consumed" or set(approval.capabilities) != set(pending.capabilities):
@@ -147,7 +147,7 @@ class Approvals:
         await self.book.log.append(pending.asked(more), expects=pending.scope.run.owned)
         return self.book.find(approval_id)
 
-    async def settle(self, scope: CallScope, elsewhere: Sequence[str] = ()) -> None:
+    async def settle_nested(self, scope: CallScope, elsewhere: Sequence[str] = ()) -> None:
         """Have the calls answered for which the tool of a step was parked.
 
         Args:
@@ -168,12 +168,12 @@ class Approvals:
 
     async def _wait(self, approval: Approval, run: RunScope) -> Approval:
         if run.approve == "ask" and run.ask is not None:
-            approval = await self._answered(approval, run.ask)
+            approval = await self._ask_here(approval, run.ask)
         if approval.state == "pending":
-            raise _waits(approval)
+            raise _waiting(approval)
         return approval
 
-    async def _answered(self, approval: Approval, ask: Ask) -> Approval:
+    async def _ask_here(self, approval: Approval, ask: Ask) -> Approval:
         """Ask here, and notice an answer that is given elsewhere meanwhile."""
 
         async def asking() -> None:
@@ -190,13 +190,13 @@ class Approvals:
             group.cancel_scope.cancel()
         return self.book.find(approval.approval_id)
 
-    def _widen(self, approval: Approval, pending: PendingCall) -> None:
+    def _extend_rules(self, approval: Approval, pending: PendingCall) -> None:
         """Let the grants of an answer with a wider scope count for the run's further calls."""
         if approval.grants:
             pending.scope.run.rules.extend(self.book.standing(approval))
 
 
-def _waits(approval: Approval) -> NeedHumanApproval:
+def _waiting(approval: Approval) -> NeedHumanApproval:
     return NeedHumanApproval(
         f"`{approval.tool}` waits for a person",
         place=approval.approval_id,

@@ -31,15 +31,15 @@ from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.policy.explain import why
 
 
-class Weigher(Protocol):
+class Decider(Protocol):
     """The executor, as far as it takes a call up to its decision."""
 
-    async def weigh(self, pending: PendingCall) -> None:
+    async def decide(self, pending: PendingCall) -> None:
         """Decide a call; raises Refused where it is denied, or cannot be made at all."""
         ...
 
 
-async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[str, Any]:
+async def explain(call: ToolCall, scope: CallScope, executor: Decider) -> dict[str, Any]:
     """Return the verdict on a call and each reason for it; nothing is executed or recorded.
 
     Raises:
@@ -48,7 +48,7 @@ async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[s
         ToolError: No call can be made: the tool declares an effect that cannot be used, perhaps.
     """
     pending = PendingCall(call, scope)
-    refusal = await _weighed(pending, weigher)
+    refusal = await _refusal_of(pending, executor)
     meta, decision = pending.meta, pending.decision
     if meta is None or decision is None:
         raise _error(call.name, refusal)
@@ -63,20 +63,20 @@ async def consider(call: ToolCall, scope: CallScope, weigher: Weigher) -> dict[s
     }
 
 
-async def weigh(call: ToolCall, scope: CallScope, weigher: Weigher) -> PendingCall:
-    """Return a call with what it would touch and what would be decided; see `consider`."""
+async def decide(call: ToolCall, scope: CallScope, executor: Decider) -> PendingCall:
+    """Return a call with what it would touch and what would be decided; see `explain`."""
     pending = PendingCall(call, scope)
-    refusal = await _weighed(pending, weigher)
+    refusal = await _refusal_of(pending, executor)
     if pending.decision is None:
         raise _error(call.name, refusal)
     return pending
 
 
-async def _weighed(pending: PendingCall, weigher: Weigher) -> Refusal | None:
+async def _refusal_of(pending: PendingCall, executor: Decider) -> Refusal | None:
     try:
-        await weigher.weigh(pending)
-    except Refused as exit_:
-        return exit_.refusal
+        await executor.decide(pending)
+    except Refused as error:
+        return error.refusal
     return None
 
 
@@ -99,7 +99,7 @@ _PROPOSAL = "proposal"
 
 
 @dataclass(frozen=True, slots=True)
-class Editing:
+class CallEditor:
     """Takes a person's changes of a call through the stages before an approval."""
 
     executor: Executor
@@ -129,18 +129,18 @@ class Editing:
         """
         _require_pending(approval)
         asked, contract = self.book.asked(approval)
-        given, original = _copied(input), canonical_text(asked.input)
+        given, original = _copy_input(input), canonical_text(asked.input)
         if canonical_text(given) == original:
             return None
         tool = self._tool(approval, contract)
         who = Principal.parse(approval.principal)
         scope = CallScope(run, who, approval.step_id, planned=approval.step)
         base = asked.input if before is None else before.input
-        given = await self._proposed_again(tool, base, given, scope)
+        given = await self._propose_again(tool, base, given, scope)
         if canonical_text(given) == original:
             return None
         run.grounds.say(changed(asked.input, given))
-        pending = await weigh(replace(asked, input=given), scope, self.executor)
+        pending = await decide(replace(asked, input=given), scope, self.executor)
         decision = pending.decision
         if decision is None or decision.verdict == "deny":
             refusal = denied(pending).refusal
@@ -173,7 +173,7 @@ class Editing:
             )
         return tool
 
-    async def _proposed_again(
+    async def _propose_again(
         self, tool: Tool, base: Mapping[str, Any], given: dict[str, Any], scope: CallScope
     ) -> dict[str, Any]:
         """Return the input with a proposal as the confirmed tool makes it of what was changed.
@@ -185,17 +185,17 @@ class Editing:
         confirmed = self.catalog.current.find(tool.meta.confirms or "")
         if confirmed is None or not isinstance(before, dict) or not isinstance(after, dict):
             return given
-        was, now = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
+        old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
         takes: Mapping[str, Any] = confirmed.meta.input_schema.get("properties", {})
-        moved = _moved((base, given), (was, now), takes)
-        wanted = {**{name: now[name] for name in now if name in takes}, **moved}
+        moved = _synchronised((base, given), (old, new), takes)
+        wanted = {**{name: new[name] for name in new if name in takes}, **moved}
         made = await self._propose(confirmed.meta.name, wanted, scope)
-        for name, mine in sorted({**now, **moved}.items()):
-            if mine != was.get(name) and mine != made.get(name):
+        for name, mine in sorted({**new, **moved}.items()):
+            if mine != old.get(name) and mine != made.get(name):
                 raise InvalidInput(
                     f"`{confirmed.meta.name}` makes `{name}` of the rest: it cannot be edited",
                     place=f"/{_PROPOSAL}/{name}",
-                    fix=f"edit one of: {', '.join(sorted({*was} & {*takes}))}",
+                    fix=f"edit one of: {', '.join(sorted({*old} & {*takes}))}",
                 )
         return {**given, **moved, _PROPOSAL: made}
 
@@ -224,7 +224,7 @@ class Editing:
         return cast("dict[str, Any]", outcome.value)
 
 
-def _moved(
+def _synchronised(
     input: tuple[Mapping[str, Any], Mapping[str, Any]],
     proposal: tuple[Mapping[str, Any], Mapping[str, Any]],
     takes: Mapping[str, Any],
@@ -262,7 +262,7 @@ def _require_pending(approval: Approval) -> None:
         )
 
 
-def _copied(input: Any) -> dict[str, Any]:
+def _copy_input(input: Any) -> dict[str, Any]:
     try:
         return json_object(input, MAX_INPUT)[0]
     except InvalidInput as error:

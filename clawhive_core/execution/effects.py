@@ -53,7 +53,7 @@ class _Template:
     """Whether it changes files of the run alone, so that the tool may be safe."""
 
 
-def requested(
+def requested_capabilities(
     meta: ToolMeta, input: Mapping[str, Any], variables: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the canonical capabilities that a call needs, without duplicates, in a stable order.
@@ -75,7 +75,9 @@ def requested(
     return tuple(found) or (f"tool.call:{meta.name}",)
 
 
-def is_shut(meta: ToolMeta, denies: Sequence[Capability], variables: Mapping[str, str]) -> bool:
+def is_denied_always(
+    meta: ToolMeta, denies: Sequence[Capability], variables: Mapping[str, str]
+) -> bool:
     """Whether denies cover whatever a call of a tool could need, so that none could be allowed.
 
     Args:
@@ -238,7 +240,7 @@ MAX_SHOWN = 100
 """Values of a call that a person is told the origin of."""
 
 
-def sinks_weighed(pending: PendingCall) -> tuple[CheckResult, ...]:
+def check_sinks(pending: PendingCall) -> tuple[CheckResult, ...]:
     """Return what the destinations of a call say of it."""
     meta = pending.meta
     if meta is None or not meta.sinks:
@@ -255,7 +257,7 @@ def provenance(pending: PendingCall) -> list[dict[str, Any]]:
     return [each.to_dict() for each in found[:MAX_SHOWN]]
 
 
-def learnt(pending: PendingCall, result: ToolResult) -> ToolResult:
+def learn_from(pending: PendingCall, result: ToolResult) -> ToolResult:
     """Return a call's result, taken as what later calls may name."""
     if (meta := pending.meta) is not None and pending.scope.midway is None:
         scope = pending.scope

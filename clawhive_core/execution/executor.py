@@ -35,13 +35,12 @@ from clawhive_core.events.kinds import (
 from clawhive_core.execution.access import SkillAccess, rate_limited
 from clawhive_core.execution.approvals import Approvals
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.effects import learnt, requested, sinks_weighed
+from clawhive_core.execution.effects import check_sinks, learn_from, requested_capabilities
 from clawhive_core.execution.http.connections import Connections
 from clawhive_core.execution.nested import (
     REQUIRE,
     Repeater,
     earlier_calls,
-    led,
     required_input,
     tool_of,
 )
@@ -103,7 +102,7 @@ from clawhive_core.protocols.ledger import (
 if TYPE_CHECKING:
     from clawhive_core.execution.http.guard import Guard
 
-_USED_UP = "grant_used_up"
+_GRANT_USED_UP = "grant_used_up"
 _COUNTS = frozenset((GRANT_USED, QUOTA_RESERVED))
 _RETURNS = frozenset((GRANT_RETURNED, QUOTA_RETURNED))
 
@@ -172,30 +171,30 @@ class Executor:
         """
         outcome = await self._attempt(call, scope)
         while isinstance(outcome, Parked):
-            outcome = await self._attempt(call, await self._answered(outcome))
+            outcome = await self._attempt(call, await self._settle_parked(outcome))
         return outcome
 
     async def _attempt(self, call: ToolCall, scope: CallScope) -> Outcome | Parked:
         """Take one call through the stages."""
         pending = PendingCall(recordable(call), scope)
         try:
-            await self.weigh(pending)
+            await self.decide(pending)
             if pending.asks or pending.answer is not None:
                 await self._approve(pending)
             await self._commit(pending)
-        except Refused as exit_:
-            refused = pending.refused(exit_.refusal)
+        except Refused as error:
+            refused = pending.refused(error.refusal)
             await self._wiring.log.append(refused, expects=scope.run.owned)
-            return exit_.refusal
+            return error.refusal
         except Unmet:  # the run has another executor
             raise
         except RunError as error:  # meanwhile somebody made the last use of a right
-            scope.run.rules.revoke(used_up(error), used_up=True)
+            scope.run.rules.revoke(_used_up_grants(error), used_up=True)
             return await self._attempt(call, scope)
         outcome = await self._invoke(pending)
-        return outcome if isinstance(outcome, Parked) else pending.told(outcome)
+        return outcome if isinstance(outcome, Parked) else pending.with_edits(outcome)
 
-    async def weigh(self, pending: PendingCall) -> None:
+    async def decide(self, pending: PendingCall) -> None:
         """Take a call through the stages up to its decision; nothing is executed or recorded.
 
         Raises:
@@ -208,7 +207,7 @@ class Executor:
         self._recall(pending)
         self._validate(pending)
         self._effects(pending)
-        await self._decide(pending)
+        await self._apply_policy(pending)
 
     def _read(self, pending: PendingCall) -> None:
         """Copy the input, so that what is decided is what is executed and what is recorded."""
@@ -288,7 +287,9 @@ class Executor:
         """Find the capabilities that the call needs."""
         meta = _tool(pending).meta
         try:
-            pending.capabilities = requested(meta, pending.call.input, pending.scope.run.variables)
+            pending.capabilities = requested_capabilities(
+                meta, pending.call.input, pending.scope.run.variables
+            )
         except InvalidInput as error:
             raise refuse(
                 "invalid_input",
@@ -302,16 +303,16 @@ class Executor:
                 {"action": "report", "provider_id": meta.provider_id},
             ) from error
 
-    async def _decide(self, pending: PendingCall) -> None:
+    async def _apply_policy(self, pending: PendingCall) -> None:
         """Decide by the rules of the run, the call's destinations and the plugins' checks."""
         request, run = pending.request(_tool(pending).meta), pending.scope.run
-        pending.checked = (*sinks_weighed(pending), *await self._check(request))
+        pending.checked = (*check_sinks(pending), *await self._run_checks(request))
         run.refresh()
         pending.decision = decide(request, pending.scope.rules, pending.checked)
         if pending.decision.verdict == "deny":
             raise denied(pending)
 
-    async def _check(self, request: PolicyRequest) -> Sequence[CheckResult]:
+    async def _run_checks(self, request: PolicyRequest) -> Sequence[CheckResult]:
         try:
             checks = self._wiring.checks()
         except Exception as error:  # noqa: BLE001 - checks that cannot be loaded must deny
@@ -330,7 +331,7 @@ class Executor:
             self._effects(pending)
         await self._admit(pending)
         await approvals.use(pending)
-        await self._decide(pending)
+        await self._apply_policy(pending)
 
     async def _commit(self, pending: PendingCall) -> None:
         """Write the intent and use up what the call uses; of a cancelled caller its end, too."""
@@ -340,7 +341,7 @@ class Executor:
         except (LogWriteFailed, Unmet):
             raise
         except RunError as error:
-            raise unwritten(pending, error) from None
+            raise _unwritten_error(pending, error) from None
         except BaseException:
             give_back(pending, log)
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
@@ -383,24 +384,24 @@ class Executor:
         try:
             await log.append(*events, sync=pending.leaves_the_run, expects=expects)
         except Unmet as error:
-            raise _worded(pending, error) from None
+            raise _unmet_error(pending, error) from None
 
-    async def _answered(self, parked: Parked) -> CallScope:
+    async def _settle_parked(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
         scope, approvals = parked.pending.scope, self._wiring.approvals
         if scope.parent_invocation_id is not None or approvals is None:
             raise parked.asked
-        await approvals.settle(scope, parked.asked.data.get("approvals", ()))
+        await approvals.settle_nested(scope, parked.asked.data.get("approvals", ()))
         return replace(scope, attempt=scope.attempt + 1, approved=parked.pending.approval_id)
 
     async def _invoke(self, pending: PendingCall) -> Outcome | Parked:
         """Let the tool work until its deadline, and record how it ends."""
         meta = _tool(pending).meta
-        seconds = self._seconds(meta, pending.scope.deadline)
+        seconds = self._time_limit(meta, pending.scope.deadline)
         context = self._context(pending, meta, seconds)
-        doing = led(self._work(pending, context), context.nested)
-        work: Bounded[Any] = Bounded(doing, self._limits.grace_seconds)
-        unwatched = pending.scope.run.cut_on_revocation(pending.rights, work.cut)
+        supervised = context.nested.supervise(self._work(pending, context))
+        work: Bounded[Any] = Bounded(supervised, self._limits.grace_seconds)
+        stop_watching = pending.scope.run.cut_on_revocation(pending.rights, work.cut)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
@@ -414,15 +415,14 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its failure, not ours
             failure = crash_of(meta, error)
         except BaseException:
-            self._interrupted(pending, context, work)
+            self._record_cancelled(pending, context, work)
             raise
         else:
             return self._record(pending, context, result)
         finally:
-            unwatched()
+            stop_watching()
             context.end()
-        asked = context.nested.parked
-        if asked is not None:
+        if (asked := context.nested.parked) is not None:
             return self._park(pending, context, asked)
         return self._fail(pending, context.partial, "failed", failure)
 
@@ -431,7 +431,7 @@ class Executor:
         tool = _tool(pending)
         if pending.scope.attempt > 1:
             await self._wiring.log.flush()
-            context.nested.follow(earlier_calls(self._wiring.log, pending.scope))
+            context.nested.replay(earlier_calls(self._wiring.log, pending.scope))
         return await tool.provider.invoke(tool.meta.name, pending.call.input, context)
 
     def _context(self, pending: PendingCall, meta: ToolMeta, seconds: float) -> ToolContext:
@@ -447,7 +447,9 @@ class Executor:
             suspended=pending.scope.rules.suspended(meta),
         )
 
-    def _interrupted(self, pending: PendingCall, context: ToolContext, work: Bounded[Any]) -> None:
+    def _record_cancelled(
+        self, pending: PendingCall, context: ToolContext, work: Bounded[Any]
+    ) -> None:
         """Record what became of a call whose caller was cancelled."""
         if (late := work.late_result()) is not None:
             self._record(pending, context, late)
@@ -455,7 +457,7 @@ class Executor:
         status = "abandoned" if work.abandoned else "failed"
         self._fail(pending, context.partial, status, cancelled(_tool(pending).meta))
 
-    def _seconds(self, meta: ToolMeta, outer: float | None) -> float:
+    def _time_limit(self, meta: ToolMeta, outer: float | None) -> float:
         own = meta.timeout_ms / 1000
         return own if outer is None else max(0.0, min(own, outer - time.monotonic()))
 
@@ -468,7 +470,7 @@ class Executor:
         error = error_of(finished)
         status = "failed" if error else "succeeded"
         self._post(pending, pending.ended(status, finished, error, portable=portable))
-        return learnt(pending, finished)
+        return learn_from(pending, finished)
 
     def _post(self, pending: PendingCall, *events: Event) -> None:
         """Record how a call ended; of one that may have done anything, nothing queues behind it."""
@@ -491,23 +493,25 @@ class Executor:
         """Record a failed execution and answer it with its code and what output there was."""
         result = partial_result(pending.call.id, refusal, partial)
         self._post(pending, *pending.failed(status, result, refusal))
-        return learnt(pending, result)
+        return learn_from(pending, result)
 
     async def call_nested(
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
         """Run a tool's own call; its principal, rights and deadline are the outer call's."""
-        return await context.nested.run(partial(self._call, context, name, input, label))
+        return await context.nested.run(partial(self._make_call, context, name, input, label))
 
-    async def _call(
+    async def _make_call(
         self, context: ToolContext, name: str, input: Mapping[str, Any], label: str
     ) -> Outcome:
         number, recorded = await context.nested.take_call(recordable_text(name), input)
         below = context.scope.below(number, context.deadline)
         scope = replace(below, label=label, reach=context.reach, grounds=context.grounds)
-        return await self._made(context, number, recorded, ToolCall("", name, input), scope)
+        return await self._make_or_repeat(
+            context, number, recorded, ToolCall("", name, input), scope
+        )
 
-    async def _made(
+    async def _make_or_repeat(
         self,
         context: ToolContext,
         number: int,
@@ -535,7 +539,7 @@ class Executor:
             number, recorded = await context.nested.take_call(REQUIRE, asked.input)
             scope = context.scope.below(number, context.deadline)
             scope = replace(scope, depth=context.scope.depth, midway=context.input)
-            return await self._made(context, number, recorded, asked, scope)
+            return await self._make_or_repeat(context, number, recorded, asked, scope)
 
         outcome = await context.nested.run(require)
         if isinstance(outcome, Refusal):
@@ -600,7 +604,7 @@ def _tool(pending: PendingCall) -> Any:
     return tool
 
 
-def _worded(pending: PendingCall, error: Unmet) -> RunError:
+def _unmet_error(pending: PendingCall, error: Unmet) -> RunError:
     """Return what an intent says where the uses that it makes are gone."""
     if isinstance(error.expectation, RunOwnedBy):
         return error
@@ -628,9 +632,9 @@ def give_back(pending: PendingCall, log: Ledger) -> None:
         return  # its intent was not written, or nothing can be: the uses stand as they are
 
 
-def unwritten(pending: PendingCall, error: RunError) -> Exception:
+def _unwritten_error(pending: PendingCall, error: RunError) -> Exception:
     """Return what ends the attempt of a call whose intent was not written."""
-    if error.code == _USED_UP:
+    if error.code == _GRANT_USED_UP:
         return error
     if error.code == USED_UP:
         return rate_limited(pending.call.name, error)
@@ -638,13 +642,13 @@ def unwritten(pending: PendingCall, error: RunError) -> Exception:
     return unapproved(pending.call.name, "consumed", None)
 
 
-def used_up(error: RunError) -> set[str]:
+def _used_up_grants(error: RunError) -> set[str]:
     """Return the grants that an intent found used up.
 
     Raises:
         RunError: The error itself, where it says something else.
     """
-    if error.code != _USED_UP:
+    if error.code != _GRANT_USED_UP:
         raise error
     return set(error.data["grant_ids"])
 

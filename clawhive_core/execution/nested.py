@@ -22,15 +22,15 @@ from clawhive_core.errors import (
     StorageError,
 )
 from clawhive_core.execution.approvals import Approvals
-from clawhive_core.execution.outcomes import Door, Outcome
+from clawhive_core.execution.outcomes import Invoker, Outcome
 from clawhive_core.execution.pending import MAX_INPUT, PendingCall
 from clawhive_core.execution.recorded import (
     CALL_KINDS,
-    LOST,
+    LOST_BODIES,
     RecordedCall,
-    answer_of,
     embeddings_of,
-    full,
+    resolve_blobs,
+    response_of,
 )
 from clawhive_core.execution.scope import CORE, NESTED, CallScope
 from clawhive_core.model.canonical import canonical, canonical_text, digest, preview
@@ -59,11 +59,11 @@ class NestedCalls:
     """The highest number that a call has."""
     stop: ClawHiveError | None = None
     """Why the attempt ends; it is raised in the tool's code, whatever that makes of it."""
-    earlier: Earlier | None = None
+    earlier: EarlierCalls | None = None
     """What earlier attempts made."""
     _running: int = 0
     _catching_up: int = 0
-    """How many of the running calls wait for the code beside them."""
+    """How many of the running calls wait for the tool's other tasks."""
     _idle: anyio.Event | None = None
 
     @property
@@ -71,12 +71,12 @@ class NestedCalls:
         """The nested call that a person must answer, None where none must be."""
         return self.stop if isinstance(self.stop, NeedHumanApproval) else None
 
-    def follow(self, earlier: Earlier) -> None:
+    def replay(self, earlier: EarlierCalls) -> None:
         """Answer from what earlier attempts made."""
         self.earlier, self.made = earlier, earlier.last
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Make one call; what stops the attempt is raised once the calls beside it have ended.
+        """Make one call; what stops the attempt is raised once the other running calls have ended.
 
         So none of them is broken off because another one must wait.
 
@@ -97,10 +97,27 @@ class NestedCalls:
                 self._running -= 1
                 if self._idle is not None and not self._running:
                     self._idle.set()
-        await self.settled()
+        await self.wait_idle()
         raise self.stop
 
-    async def settled(self) -> None:
+    async def supervise(self, work: Awaitable[T]) -> T:
+        """Await a tool's work; what stopped a call of its own is how it ends, whatever it answers.
+
+        Raises:
+            ClawHiveError: Why a call of its own was stopped. Else whatever the work raises.
+        """
+        try:
+            result = await work
+        except BaseException as error:
+            if self.stop is None or _is_cancelled(error):
+                raise
+        else:
+            if self.stop is None:
+                return result
+        await self.wait_idle()
+        raise self.stop
+
+    async def wait_idle(self) -> None:
         """Return when no call is running."""
         if self._running:
             self._idle = self._idle or anyio.Event()
@@ -150,12 +167,12 @@ class NestedCalls:
         self.made += 1
         return self.made
 
-    async def _catch_up(self, earlier: Earlier, what: str) -> None:
+    async def _catch_up(self, earlier: EarlierCalls, what: str) -> None:
         """Let the tool's code that runs side by side come again as far as it had come."""
         idle, taken = 0.0, earlier.taken
-        while (ahead := earlier.ahead()) is not None:
+        while (next_untaken := earlier.next_untaken()) is not None:
             if idle >= CATCH_UP_SECONDS:
-                raise _differs(ahead, what)
+                raise _diverged(next_untaken, what)
             self._catching_up += 1
             try:
                 await anyio.sleep(_STEP_SECONDS)
@@ -167,28 +184,10 @@ class NestedCalls:
             idle, taken = 0.0 if moves else idle + _STEP_SECONDS, earlier.taken
 
 
-async def led(work: Awaitable[T], calls: NestedCalls) -> T:
-    """Await a tool's work; what stopped a call of its own is how it ends, whatever it answers.
-
-    Raises:
-        ClawHiveError: Why a call of its own was stopped. Else whatever the work raises.
-    """
-    try:
-        result = await work
-    except BaseException as error:
-        if calls.stop is None or _is_cancelled(error):
-            raise
-    else:
-        if calls.stop is None:
-            return result
-    await calls.settled()
-    raise calls.stop
-
-
-def _differs(ahead: EarlierCall, what: str) -> RunError:
+def _diverged(expected: EarlierCall, what: str) -> RunError:
     return RunError(
         f"the restarted tool goes another way than the log says: now it asks for {what}, where its "
-        f"call {ahead.number} was {ahead.preview}",
+        f"call {expected.number} was {expected.preview}",
         code="not_resumable",
         fix="start the run again; a tool that is restarted must make the same calls",
     )
@@ -202,7 +201,9 @@ def _is_cancelled(error: BaseException) -> bool:
 
 def _is_final(error: ClawHiveError) -> bool:
     """Whether an error of a call ends the tool that made it, and not only the call."""
-    return isinstance(error, NeedHumanApproval | RunError | StorageError) or error.code in LOST
+    return (
+        isinstance(error, NeedHumanApproval | RunError | StorageError) or error.code in LOST_BODIES
+    )
 
 
 @dataclass(slots=True)
@@ -221,10 +222,10 @@ class EarlierCall:
         """Take the next event that the log has of it."""
         event, body = stored.event, stored.event.body
         if event.kind == "model.start":
-            self.keys.add(_key_of_row(body, full(log, body["system"])))
+            self.keys.add(_recorded_request_key(body, resolve_blobs(log, body["system"])))
             self.preview, self.answer = f"a request to {body['model']}", None
         elif event.kind == "embedding.start":
-            self.keys.add(_key_of_texts(full(log, body["texts"]), body["asked"]))
+            self.keys.add(_texts_key(resolve_blobs(log, body["texts"]), body["asked"]))
             self.preview, self.answer = f"vectors of {body['model']}", None
         elif event.kind in {"model.end", "embedding.end"}:
             self.answer = stored
@@ -233,11 +234,11 @@ class EarlierCall:
             self.call.take(stored)
             asked = body.get("tool_call")
             if asked is not None:
-                self.keys.add(_call_key(asked["name"], full(log, asked["input"])))
+                self.keys.add(_call_key(asked["name"], resolve_blobs(log, asked["input"])))
                 self.preview = f"`{asked['name']}` {body['input_preview']}"
 
 
-class Earlier:
+class EarlierCalls:
     """The calls of a tool's earlier attempts; each answers one equal call of a later attempt."""
 
     def __init__(self, log: Ledger, calls: Mapping[int, EarlierCall]) -> None:
@@ -266,13 +267,13 @@ class Earlier:
 
     def request(self, request: LlmRequest) -> EarlierCall | None:
         """Take the request that is made again, None where there is none."""
-        return self._take(_key_of_request(request, self._redacted))
+        return self._take(_request_key(request, self._redacted))
 
     def texts(self, texts: Sequence[str], model: str | None) -> EarlierCall | None:
         """Take the request for vectors that is made again, None where there is none."""
-        return self._take(_key_of_texts(self._redacted(list(texts)), model))
+        return self._take(_texts_key(self._redacted(list(texts)), model))
 
-    def ahead(self) -> EarlierCall | None:
+    def next_untaken(self) -> EarlierCall | None:
         """Return the next call that was made after all that are taken, None where none was."""
         if self._reached == self.last:
             return None
@@ -285,7 +286,7 @@ class Earlier:
             ModelError: The model failed.
             ClawHiveError: The log lost what it answered.
         """
-        return None if found.answer is None else answer_of(self._log, found.answer)
+        return None if found.answer is None else response_of(self._log, found.answer)
 
     def embeddings(self, found: EarlierCall) -> Embeddings | None:
         """Return what an embedder answered, None where the log has no answer.
@@ -314,7 +315,7 @@ class Earlier:
         return redactor.value(value) if redactor.active else value
 
 
-def earlier_calls(log: Ledger, scope: CallScope) -> Earlier:
+def earlier_calls(log: Ledger, scope: CallScope) -> EarlierCalls:
     """Read what the log has of the calls of a step's tool; what is posted must be flushed.
 
     Raises:
@@ -328,18 +329,18 @@ def earlier_calls(log: Ledger, scope: CallScope) -> Earlier:
         number = str(stored.event.step_id)[len(prefix) :]
         if NESTED not in number:  # else it is a call of a call
             found.setdefault(int(number), EarlierCall(int(number))).take(stored, log)
-    return Earlier(log, found)
+    return EarlierCalls(log, found)
 
 
 def _call_key(name: str, input: Any) -> str:
     return canonical_text(["call", name, input])
 
 
-def _key_of_texts(texts: Sequence[str], model: str | None) -> str:
+def _texts_key(texts: Sequence[str], model: str | None) -> str:
     return canonical_text(["embed", model, texts])
 
 
-def _key_of_request(request: LlmRequest, redacted: Callable[[Any], Any]) -> str:
+def _request_key(request: LlmRequest, redacted: Callable[[Any], Any]) -> str:
     """Return what tells one request from another: what `model.start` holds of it."""
     messages = hashlib.sha256()
     for message in request.messages:
@@ -349,7 +350,7 @@ def _key_of_request(request: LlmRequest, redacted: Callable[[Any], Any]) -> str:
     return canonical_text(["request", *facts, request.max_tokens, request.tool_choice])
 
 
-def _key_of_row(body: Mapping[str, Any], system: str | None) -> str:
+def _recorded_request_key(body: Mapping[str, Any], system: str | None) -> str:
     facts = [body["model"], system, body["tools"]["digest"], body["history"]["digest"]]
     return canonical_text(["request", *facts, body["max_tokens"], body["tool_choice"]])
 
@@ -358,13 +359,13 @@ REQUIRE = "require"
 """The name of such a call in the log; nobody can call it by that name."""
 
 
-class _Granted(Protocol):
+class _HasGranted(Protocol):
     """The executor's own context, as far as it is needed here."""
 
     granted: tuple[str, ...]
 
 
-class _Granting:
+class _RequireProvider:
     """Answers a right that was decided: there is nothing to do."""
 
     provider_id = CORE
@@ -378,14 +379,14 @@ class _Granting:
     ) -> ToolResult:
         """Return the capabilities that were decided about."""
         del tool_name, input
-        granted = list(cast("_Granted", ctx).granted)  # the executor's own
+        granted = list(cast("_HasGranted", ctx).granted)  # the executor's own
         return ToolResult(ctx.tool_call_id, "allowed", structured={"granted": granted})
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
-_GRANTING = _Granting()
+_REQUIRE_PROVIDER = _RequireProvider()
 
 
 def required_input(tool: str, capability: str) -> dict[str, str]:
@@ -404,11 +405,11 @@ def tool_of(catalog: Catalog, call: ToolCall, scope: CallScope) -> Tool | None:
     """Return the tool of a call: of the catalog, or what stands for a right asked for midway."""
     if scope.midway is None:
         return catalog.find(call.name)
-    return _requiring(str(call.input.get("verb")))
+    return _require_tool(str(call.input.get("verb")))
 
 
 @lru_cache(maxsize=256)
-def _requiring(verb: str) -> Tool:
+def _require_tool(verb: str) -> Tool:
     known = verb_of(verb)
     meta = ToolMeta(
         REQUIRE,
@@ -424,7 +425,7 @@ def _requiring(verb: str) -> Tool:
         effects={"resource": verb},
         idempotent=True,
     )
-    return Tool(meta, _GRANTING)
+    return Tool(meta, _REQUIRE_PROVIDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +435,7 @@ class Repeater:
     log: Ledger
     catalog: CatalogStore
     approvals: Approvals | None
-    door: Door
+    invoker: Invoker
 
     async def repeat(self, recorded: RecordedCall, call: ToolCall, scope: CallScope) -> Outcome:
         """Return what the call came to, or comes to now.
@@ -452,7 +453,7 @@ class Repeater:
         if outcome is not None and not decided_again:
             return outcome
         if not recorded.attempts:
-            return await self.door.invoke(call, scope)  # it was only asked for
+            return await self.invoker.invoke(call, scope)  # it was only asked for
         tool = tool_of(self.catalog.current, call, scope)
         contract = recorded.asked.event.body["contract_hash"]
         same = tool is not None and tool.meta.contract_hash == contract
@@ -461,10 +462,10 @@ class Repeater:
             last = replace(scope, attempt=recorded.attempts)
             return await self._unknown(PendingCall(call, last, tool))
         if recorded.is_parked and self.approvals is not None and scope.parent_invocation_id is None:
-            await self.approvals.settle(scope)
+            await self.approvals.settle_nested(scope)
         approved = self._approved(scope) if same else None
         again = replace(scope, attempt=recorded.attempts + 1, approved=approved)
-        return await self.door.invoke(call, again)
+        return await self.invoker.invoke(call, again)
 
     def _approved(self, scope: CallScope) -> str | None:
         """Return the approval that an earlier attempt of the call used."""

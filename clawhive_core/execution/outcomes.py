@@ -29,11 +29,11 @@ Outcome = ToolResult | Refusal
 """What a call comes to: a result (perhaps an error result), or a refusal with its next step."""
 
 
-class Door(Protocol):
+class Invoker(Protocol):
     """Runs a tool call, or answers it from a record."""
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
-        """Answer one call; raises only for cancellation and parking."""
+        """Answer one call; raises only where it is cancelled or parked."""
         ...
 
 

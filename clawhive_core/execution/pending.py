@@ -157,7 +157,7 @@ class PendingCall:
         self.scope.run.grounds.say(changed(self.asked_input, input))
         self.call, self.is_portable = replace(self.call, input=input), False
 
-    def told(self, outcome: Outcome) -> Outcome:
+    def with_edits(self, outcome: Outcome) -> Outcome:
         """Return the outcome, with what a person edited where somebody did."""
         if self.asked_input is None or not isinstance(outcome, ToolResult):
             return outcome
@@ -216,7 +216,7 @@ class PendingCall:
         return self._event("invocation.end", status, body, prechecked=prechecked)
 
     def failed(self, status: str, result: ToolResult, refusal: Refusal) -> list[Event]:
-        """Return how a failed execution ended; what no box could run gives its quota back."""
+        """Return the end of a failed execution; its quota is given back where no sandbox ran it."""
         error = {"code": refusal.error, "message": refusal.message}
         ended = self.ended(status, result, error)
         if self.quota is None or refusal.error != "sandbox_unavailable":
@@ -347,7 +347,7 @@ def input_of(call: ToolCall) -> tuple[dict[str, Any], bool]:
         kind = type(json.loads(call.malformed)).__name__
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the arguments are no JSON: {error}") from error
-    if kind == "dict":  # which models are refused at the door, before the log takes them
+    if kind == "dict":  # such input of a model is refused here, before the log takes it
         raise InvalidInput(f"the arguments are nested deeper than {MAX_DEPTH} levels")
     raise InvalidInput(f"the arguments are {kind}, and an object is needed")
 

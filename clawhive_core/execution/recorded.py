@@ -22,11 +22,11 @@ CALL_KINDS = frozenset(
 )
 """The events that say what became of a call."""
 
-LOST = frozenset({"pruned", "damaged_body"})
+LOST_BODIES = frozenset({"pruned", "damaged_body"})
 """The codes of a body that the log does not have any more."""
 
 
-ANSWERED = {
+RESPONSE_FACTS = {
     "model": "answered_by",
     "response_id": "response_id",
     "raw_stop_reason": "raw_stop_reason",
@@ -71,11 +71,11 @@ class RecordedCall:
             ClawHiveError: The log lost what it answered (`pruned`, `damaged_body`).
         """
         if self.asked.event.kind == "invocation.refused":
-            return refusal_of(self.asked.event.body["refusal"])
+            return read_refusal(self.asked.event.body["refusal"])
         if self.end is None or self.is_parked:
             return None
         body = self.end.event.body
-        output = full(log, body["output"])
+        output = resolve_blobs(log, body["output"])
         artifacts = tuple(Artifact(**each) for each in body["artifacts"])
         return ToolResult(
             call_id,
@@ -103,17 +103,21 @@ class RecordedCall:
         body = self.asked.event.body
         if "asked_input" not in body:
             return ""
-        return edits(full(log, body["asked_input"]), full(log, body["tool_call"]["input"]))
+        return edits(
+            resolve_blobs(log, body["asked_input"]), resolve_blobs(log, body["tool_call"]["input"])
+        )
 
 
 def asked_call(log: Ledger, stored: StoredEvent) -> ToolCall:
     """Return the call of a start, refusal or question as it was asked for: before an edit."""
     body = stored.event.body
     asked = body["tool_call"]
-    return ToolCall(asked["id"], asked["name"], full(log, body.get("asked_input", asked["input"])))
+    return ToolCall(
+        asked["id"], asked["name"], resolve_blobs(log, body.get("asked_input", asked["input"]))
+    )
 
 
-def answer_of(log: Ledger, end: StoredEvent) -> LlmResponse:
+def response_of(log: Ledger, end: StoredEvent) -> LlmResponse:
     """Return a model's answer from its `model.end`.
 
     Raises:
@@ -121,12 +125,12 @@ def answer_of(log: Ledger, end: StoredEvent) -> LlmResponse:
         ClawHiveError: The log lost what it answered.
     """
     body = _body_of(log, end)
-    blocks = full(log, body["response"])
+    blocks = resolve_blobs(log, body["response"])
     return LlmResponse(
         tuple(block_from_json(block) for block in blocks),
         body["stop_reason"],
         Usage(**body["usage"]),
-        **{name: body.get(key) for name, key in ANSWERED.items()},
+        **{name: body.get(key) for name, key in RESPONSE_FACTS.items()},
     )
 
 
@@ -138,7 +142,7 @@ def embeddings_of(log: Ledger, end: StoredEvent) -> Embeddings:
         ClawHiveError: The log lost what it answered.
     """
     body = _body_of(log, end)
-    vectors = unpacked(full(log, body["vectors"]), body["dimension"])
+    vectors = unpacked(resolve_blobs(log, body["vectors"]), body["dimension"])
     return Embeddings(body["answered_by"], vectors, Usage(**body["usage"]))
 
 
@@ -151,30 +155,30 @@ def _body_of(log: Ledger, end: StoredEvent) -> Mapping[str, Any]:
     body = end.event.body
     if body["error"] is not None:
         error = body["error"]
-        data = {"partial": full(log, body["partial"])} if "partial" in body else None
+        data = {"partial": resolve_blobs(log, body["partial"])} if "partial" in body else None
         raise ModelError(error["message"], code=error["code"], fix=error.get("fix"), data=data)
     return body
 
 
-def full(log: Ledger, body: Any) -> Any:
+def resolve_blobs(log: Ledger, body: Any) -> Any:
     """Return a body with its blobs resolved, stored or not yet.
 
     Raises:
         ClawHiveError: A stored body is lost.
     """
     if isinstance(body, Blob):
-        return full(log, body.value)
+        return resolve_blobs(log, body.value)
     if isinstance(body, Mapping):
         facts = cast("Mapping[str, Any]", body)
         if facts.keys() & {"$blob", "$value"}:
             return log.load(facts)
-        return {key: full(log, value) for key, value in facts.items()}
+        return {key: resolve_blobs(log, value) for key, value in facts.items()}
     if isinstance(body, list | tuple):
-        return [full(log, item) for item in cast("list[Any]", body)]
+        return [resolve_blobs(log, item) for item in cast("list[Any]", body)]
     return body
 
 
-def refusal_of(value: Mapping[str, Any]) -> Refusal:
+def read_refusal(value: Mapping[str, Any]) -> Refusal:
     """Return a refusal from its JSON object."""
     known = {"error", "message", "reason", "next"}
     extra = {key: item for key, item in value.items() if key not in known}

@@ -52,7 +52,7 @@ class Signal:
     """What is shown: `type`, `card_type` and `data`."""
 
 
-def unheard(_: Signal) -> None:
+def ignore_signal(_: Signal) -> None:
     """Let a signal pass where nobody listens."""
 
 
@@ -115,7 +115,7 @@ class RunScope:
     """The command line that refusals extend by `--grant`; empty where a program started the run."""
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     secrets: Callable[[str], str | None] = lambda _: None
-    signal: Callable[[Signal], None] = unheard
+    signal: Callable[[Signal], None] = ignore_signal
     streams: bool = False
     """Whether listeners want a model's answer piece by piece."""
     approve: ApproveMode = "deny"

@@ -339,11 +339,11 @@ class Hive:
 
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
-        from clawhive_core.execution.dry_run import consider
+        from clawhive_core.execution.dry_run import explain
         from clawhive_core.runs.what_if import Situation
 
         scope = Situation(options or RunOptions(), task, step).scope(self._requests)
-        return await consider(ToolCall("explain", name, dict(input)), scope, self.executor)
+        return await explain(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(
         self, run: str, mode: ReplayMode = "exact", options: RunOptions | None = None

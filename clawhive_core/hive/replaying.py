@@ -122,7 +122,7 @@ def _given(record: Record, options: RunOptions | None) -> RunOptions:
     return replace(
         chosen,
         grants=(*chosen.grants, *given),
-        words=chosen.words if words is None else record.full(words),
+        words=chosen.words if words is None else record.resolve_blobs(words),
     )
 
 

@@ -89,13 +89,13 @@ class Running(Caching):
         self, approval: str, input: Mapping[str, Any], before: Edited | None
     ) -> Edited | None:
         """Check other arguments for a call that waits for a person; see `Hive.edited`."""
-        from clawhive_core.execution.dry_run import Editing
+        from clawhive_core.execution.dry_run import CallEditor
 
         live = self.live
         found = live.book.find(approval)
         await live.log.flush()
         request = self.requests().resumed(found.run_id, RunOptions(approve="deny"))
-        editing = Editing(self.executor, live.catalog, live.book)
+        editing = CallEditor(self.executor, live.catalog, live.book)
         scope = replace(request.scope, fence=0)  # nobody executes the run: it is a person's look
         return await editing.check(found, input, scope, before)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from clawhive_core.execution.recorded import answer_of, full
+from clawhive_core.execution.recorded import resolve_blobs, response_of
 from clawhive_core.execution.scope import is_nested
 from clawhive_core.model.canonical import canonical, canonical_text
 from clawhive_core.model.events import Blob
@@ -179,19 +179,19 @@ class _Run:
             if event.kind == "run.start":
                 found.continues, prompt = event.body.get("continues"), event.body["task"]["prompt"]
             elif event.kind == "run.end":
-                output = full(log, event.body["output"])
+                output = resolve_blobs(log, event.body["output"])
             elif event.kind == "plan.made":
                 found.plans += 0 if is_nested(event.step_id) else 1
             elif not is_nested(event.step_id) and event.kind == "model.start":
                 # All of them: each records what is new since the one before, whoever made that.
-                new = [message_from_json(each) for each in full(log, event.body["new"])]
+                new = [message_from_json(each) for each in resolve_blobs(log, event.body["new"])]
                 count = event.body["history"]["count"]
                 found.asked.append((count, is_turn(event.step_id), new))
             elif not is_nested(event.step_id) and event.status == "succeeded":
                 found.answers += 1
                 last = stored if is_turn(event.step_id) else last
         if last is not None:
-            found.answer = LlmMessage("assistant", answer_of(log, last).content)
+            found.answer = LlmMessage("assistant", response_of(log, last).content)
             found.is_whole = found.asked[0][0] == len(found.asked[0][2])
         elif output is not None:
             text = output if isinstance(output, str) else canonical_text(output)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NeedHumanApproval, RunError
-from clawhive_core.execution.outcomes import Door
+from clawhive_core.execution.outcomes import Invoker
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.principal import Principal
@@ -57,7 +57,7 @@ def _says(prompt: str, words: str) -> bool:
 class Delegation:
     """The answers of agents that rules start with a run, before its first turn."""
 
-    door: Door
+    door: Invoker
     journal: Journal
     request: RunRequest
     _said: dict[str, str] = field(default_factory=dict[str, str])

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_CHANGED, TOOLS_ENABLED
-from clawhive_core.execution.outcomes import Door, Outcome
-from clawhive_core.execution.scope import CallScope, RunScope, Signal, unheard
+from clawhive_core.execution.outcomes import Invoker, Outcome
+from clawhive_core.execution.scope import CallScope, RunScope, Signal, ignore_signal
 from clawhive_core.model.canonical import canonical, canonical_text, preview
 from clawhive_core.model.events import Blob
 from clawhive_core.model.late import dataclass
@@ -78,7 +78,7 @@ class LoopSettings:
 class Loop:
     """One agent's loop over one prompt."""
 
-    door: Door
+    door: Invoker
     models: Models
     journal: Journal
     run: RunScope
@@ -192,7 +192,7 @@ class Loop:
         return await self.models.complete(request, scope)
 
     def _tell(self, step_id: str, turn: int, text: str) -> None:
-        if self.run.signal is not unheard:
+        if self.run.signal is not ignore_signal:
             self.run.signal(Signal("step", step_id, "", done=turn, text=text))
 
     def _turn(self, messages: list[LlmMessage], turn: int) -> Awaitable[LlmResponse]:

@@ -17,7 +17,7 @@ from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Bounded, Overdue
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
-from clawhive_core.execution.recorded import ANSWERED
+from clawhive_core.execution.recorded import RESPONSE_FACTS
 from clawhive_core.execution.refusals import with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
@@ -420,7 +420,7 @@ class Models:
             "stop_reason": response.stop_reason,
             "error": None,
         }
-        for name, key in ANSWERED.items():
+        for name, key in RESPONSE_FACTS.items():
             if (value := getattr(response, name)) is not None:
                 body[key] = value
         usage = response.usage.to_dict()

@@ -11,7 +11,7 @@ from typing import Any
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.diagnostics.suggestions import nearest
-from clawhive_core.execution.effects import is_shut
+from clawhive_core.execution.effects import is_denied_always
 from clawhive_core.execution.handlers.handlers import reach_of
 from clawhive_core.execution.scope import CORE, AllowList
 from clawhive_core.execution.skill_library import SkillLibrary
@@ -102,7 +102,7 @@ class Shelf:
             return "only a stub offers it"
         if self.allow is not None and meta.provider_id != CORE and not self.allow.has(meta):
             return "the agent's list of tools does not have it"
-        if is_shut(meta, [parse(deny) for deny in self.denies], self.variables):
+        if is_denied_always(meta, [parse(deny) for deny in self.denies], self.variables):
             return "policy denies it"
         return None
 

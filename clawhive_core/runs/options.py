@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from clawhive_core.errors import UsageError
-from clawhive_core.execution.scope import ApproveMode, Ask, Signal, unheard
+from clawhive_core.execution.scope import ApproveMode, Ask, Signal, ignore_signal
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
@@ -40,7 +40,7 @@ class RunOptions:
     title: str = ""
     """What a session is called in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None
-    on_signal: Callable[[Signal], None] = unheard
+    on_signal: Callable[[Signal], None] = ignore_signal
     stream: bool = False
     """Whether `on_signal` gets a model's answer piece by piece."""
     approve: ApproveMode = "park"
@@ -159,7 +159,7 @@ SIGNAL_FAILED = "signal_failed"
 def callbacks_of(options: RunOptions) -> dict[str, Any]:
     """Return `signal` and `ask` of the scope of a run."""
     signal = options.on_signal
-    is_safe = signal is unheard or isinstance(signal, Hearing)
+    is_safe = signal is ignore_signal or isinstance(signal, Hearing)
     return {
         "signal": signal if is_safe else Hearing(signal),
         "ask": None if options.ask is None else Asking(options.ask),

@@ -13,7 +13,7 @@ import anyio
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.errors import ClawHiveError, NeedHumanApproval, UsageError
 from clawhive_core.events.grants import issued
-from clawhive_core.execution.outcomes import Door
+from clawhive_core.execution.outcomes import Invoker
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Blob, Event
@@ -68,7 +68,7 @@ class NoSource:
 class Orchestrator:
     """Runs tasks: today's planner and loop, whatever door, models and journal they stand on."""
 
-    door: Door
+    door: Invoker
     models: Models
     journal: RunJournal
     planners: Mapping[str, Planner]
@@ -351,7 +351,7 @@ class Live:
     """The means by which a resumed run does its missing parts."""
 
     log: Ledger
-    door: Door
+    door: Invoker
     models: Models
     catalog: CatalogStore
     book: ApprovalBook

@@ -358,7 +358,9 @@ class RequestMaker(Caching):
         """
         event, body = record.start.event, record.start.event.body
         row = body["task"]
-        task = Task(row["task_id"], row["task_type"], record.full(row["input"]), row["prompt"])
+        task = Task(
+            row["task_id"], row["task_type"], record.resolve_blobs(row["input"]), row["prompt"]
+        )
         task_type = grounds = None
         if task.task_type is not None:
             skill, found = self._todays(task.task_type, record.run_id)
@@ -380,7 +382,7 @@ class RequestMaker(Caching):
             scope,
             Principal.parse(str(event.principal)),
             body["catalog_revision"],
-            tools=tuple(ToolDef(*each) for each in record.full(body["tools"])),
+            tools=tuple(ToolDef(*each) for each in record.resolve_blobs(body["tools"])),
             task_type=task_type,
             model=body["model"],
             max_tool_rounds=body["max_tool_rounds"],
@@ -392,14 +394,14 @@ class RequestMaker(Caching):
             continues=body.get("continues"),
             planner=body["planner"],
             title=body["title"],
-            instructions=record.full(body.get("instructions", "")),
-            words=record.full(body.get("words")),
+            instructions=record.resolve_blobs(body.get("instructions", "")),
+            words=record.resolve_blobs(body.get("words")),
             parent_run_id=body["parent_run_id"],
-            persona=record.full(body.get("persona", "")),
+            persona=record.resolve_blobs(body.get("persona", "")),
             parent_step_id=body.get("parent_step_id"),
             delegates=tuple(body.get("delegates", ())),
             grounds=grounds,
-            skills=SkillTools.from_dict(record.full(body.get("skills"))),
+            skills=SkillTools.from_dict(record.resolve_blobs(body.get("skills"))),
             replays=body.get("replays"),
         )
 

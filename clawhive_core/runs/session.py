@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clawhive_core.execution.outcomes import Door, Outcome, error_of
+from clawhive_core.execution.outcomes import Invoker, Outcome, error_of
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolCall
@@ -18,7 +18,7 @@ from clawhive_core.runs.run import RunRequest, RunResult
 class Session:
     """Calls tools through the executor, each a step of the session's run."""
 
-    def __init__(self, door: Door, journal: Journal, request: RunRequest) -> None:
+    def __init__(self, door: Invoker, journal: Journal, request: RunRequest) -> None:
         self._door = door
         self._journal = journal
         self._request = request

@@ -17,7 +17,7 @@ from clawhive_core.catalog.listing import problem_of
 from clawhive_core.config.config import Config
 from clawhive_core.errors import NeedHumanApproval, RunBusy, RunError, ToolError
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.recorded import full
+from clawhive_core.execution.recorded import resolve_blobs
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.grants import CapabilityGrant
@@ -146,7 +146,7 @@ class SubAgents:
         body = end.event.body
         left = self._artifacts(run_id, body["artifacts"])
         if body["error"] is None:
-            output = full(self.log, body["output"])
+            output = resolve_blobs(self.log, body["output"])
             text = output if isinstance(output, str) else canonical_text(output)
             structured = None if isinstance(output, str) else output
             return ToolResult(call_id, text, structured=structured, artifacts=left)

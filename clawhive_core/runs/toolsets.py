@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.events.kinds import TOOLS_ENABLED
-from clawhive_core.execution.recorded import full
+from clawhive_core.execution.recorded import resolve_blobs
 from clawhive_core.execution.scope import Enabled
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.late import dataclass
@@ -185,7 +185,7 @@ def active_before(log: Ledger, run_id: str | None) -> tuple[str, ...]:
     """Return the skills that were active in a conversation at the end of a run of it."""
     if run_id is None:
         return ()
-    recorded = SkillTools.from_dict(full(log, start_of(log, run_id).get("skills")))
+    recorded = SkillTools.from_dict(resolve_blobs(log, start_of(log, run_id).get("skills")))
     opened = [
         str(stored.event.body["skill"])
         for stored in log.events(run_id=run_id)
@@ -215,7 +215,7 @@ class Renewed:
     @classmethod
     def from_event(cls, log: Ledger, event: Event) -> Renewed:
         """Return what the body of a `tools.changed` says."""
-        body: Mapping[str, Any] = full(log, event.body)
+        body: Mapping[str, Any] = resolve_blobs(log, event.body)
         tools = tuple(ToolDef(*each) for each in body["tools"])
         skills = SkillTools.from_dict(body["skills"])
         return cls(body["catalog_revision"], tools, skills, frozenset(body["polling"]))
@@ -223,7 +223,7 @@ class Renewed:
 
 def enabled_in(log: Ledger, event: Event) -> Brought:
     """Return the tools that a `tools.enabled` of a core tool's result brought."""
-    body: Mapping[str, Any] = full(log, event.body)
+    body: Mapping[str, Any] = resolve_blobs(log, event.body)
     left_out = tuple((str(name), str(why)) for name, why in body["left_out"])
     return Brought(tuple(ToolDef(*each) for each in body.get("defs", ())), left_out)
 

@@ -8,7 +8,7 @@ from typing import Any
 from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, UsageError
-from clawhive_core.execution.dry_run import Weigher, consider
+from clawhive_core.execution.dry_run import Decider, explain
 from clawhive_core.execution.recorded import RecordedCall, asked_call
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.events import StoredEvent
@@ -90,7 +90,7 @@ NOT_ENABLED = "tool_not_enabled"
 
 
 async def what_if(
-    record: Record, request: RunRequest, catalog: Catalog, weigher: Weigher
+    record: Record, request: RunRequest, catalog: Catalog, executor: Decider
 ) -> ReplayReport:
     """Take every recorded call through today's stages up to the decision.
 
@@ -98,13 +98,13 @@ async def what_if(
         record: The recorded run.
         request: The same task as it would be started now, with today's rights.
         catalog: Today's tools.
-        weigher: The executor.
+        executor: What decides.
     """
     found: list[Difference] = []
     calls = recorded_calls(record)
     for call in calls:
         before = _decided(call.first)
-        now, why = await _decision(record, call, request, weigher)
+        now, why = await _decision(record, call, request, executor)
         if before not in {now, NOT_ENABLED}:
             event = call.first.event
             tool = str(event.tool or event.body["tool_call"]["name"])
@@ -128,16 +128,16 @@ def _decided(stored: StoredEvent) -> str:
 
 
 async def _decision(
-    record: Record, call: RecordedCall, request: RunRequest, weigher: Weigher
+    record: Record, call: RecordedCall, request: RunRequest, executor: Decider
 ) -> tuple[str, str]:
     event = call.first.event
     step_id = f"{request.scope.run_id}{str(event.step_id)[len(record.run_id) :]}"
     scope = CallScope(request.scope, Principal.parse(str(event.principal)), step_id)
     try:
-        weighed = await consider(asked_call(record.log, call.first), scope, weigher)
+        decided = await explain(asked_call(record.log, call.first), scope, executor)
     except ClawHiveError as error:
         return _code(error), error.message
-    return weighed["verdict"], "" if weighed["verdict"] == "allow" else weighed["message"]
+    return decided["verdict"], "" if decided["verdict"] == "allow" else decided["message"]
 
 
 def _code(error: ClawHiveError) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.errors import CapabilityError, InvalidInput
-from clawhive_core.execution.effects import requested
+from clawhive_core.execution.effects import requested_capabilities
 from tests.harness import tool_meta
 
 
@@ -17,7 +17,7 @@ def ask(tmp_path):
     def ask(effects, input, **fields):
         meta = tool_meta(effects=effects, **fields)
         variables = {"workspace": str(root), "run": f"{root}/out/run_1"}
-        found = requested(meta, input, variables)
+        found = requested_capabilities(meta, input, variables)
         return [text.replace(str(root), "ROOT") for text in found]
 
     ask.root = root

@@ -23,7 +23,7 @@ async def restarted(house):
     await house.call("demo.outer")
     await house.log.flush()
     calls = NestedCalls()
-    calls.follow(earlier_calls(house.log, house.scope()))
+    calls.replay(earlier_calls(house.log, house.scope()))
     return calls
 
 

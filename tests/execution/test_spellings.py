@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.effects import requested
+from clawhive_core.execution.effects import requested_capabilities
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.policy.decision import decide
 from clawhive_core.policy.rules import Rules
@@ -25,7 +25,7 @@ CONNECT = tool_meta(effects={"to": "net.connect"})
 def verdict(tool, given, rules, root="/nowhere"):
     """Return what is decided about a call, `deny` where its arguments name nothing."""
     try:
-        needs = requested(tool, given, {"workspace": str(root), "run": f"{root}/out"})
+        needs = requested_capabilities(tool, given, {"workspace": str(root), "run": f"{root}/out"})
     except InvalidInput:
         return "deny"
     return decide(PolicyRequest(tool, given, DEFAULT_AGENT, needs, "t", "s", "c"), rules).verdict

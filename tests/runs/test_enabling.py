@@ -6,7 +6,7 @@ import pytest
 
 from clawhive_core import ToolResult
 from clawhive_core.capabilities import parse
-from clawhive_core.execution.effects import is_shut
+from clawhive_core.execution.effects import is_denied_always
 from clawhive_core.execution.handlers.handlers import reach_of
 from clawhive_core.execution.scope import CORE
 from clawhive_core.hive.hive import RunOptions
@@ -267,7 +267,7 @@ DENIES = [parse(text) for text in ("net.connect:**", "tool.call:a.*", "fs.read:/
 )
 def test_a_tool_is_shut_where_denies_cover_all_that_it_could_need(name, effects, shut):
     meta = ToolMeta(name, "X.", {"type": "object"}, "test", effects=effects)
-    assert is_shut(meta, DENIES, {"workspace": "/x"}) is shut
+    assert is_denied_always(meta, DENIES, {"workspace": "/x"}) is shut
 
 
 def test_what_is_recorded_is_read_again():

@@ -1,4 +1,4 @@
-"""One answer as it arrives: its headers, its bounded and unpacked body; and what fails on the way."""
+"""One answer as it arrives: its headers, its bounded body, and the failures that may end it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from clawhive_core.errors import RunError
-from clawhive_core.execution.outcomes import Door
+from clawhive_core.execution.outcomes import Invoker
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
@@ -40,7 +40,7 @@ what the user said. Answer now from these, in text; say what failed.
 class Planning:
     """The plans of one run, one after the other; what succeeded is kept."""
 
-    door: Door
+    door: Invoker
     journal: Journal
     request: RunRequest
     task: Task

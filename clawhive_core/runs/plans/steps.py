@@ -10,7 +10,7 @@ from typing import Any, cast
 import anyio
 
 from clawhive_core.errors import CapabilityError, InvalidInput, NeedHumanApproval, RunError
-from clawhive_core.execution.outcomes import Door, error_of
+from clawhive_core.execution.outcomes import Invoker, error_of
 from clawhive_core.execution.pending import MAX_INPUT
 from clawhive_core.execution.scope import CallScope, RunScope, Signal
 from clawhive_core.model.canonical import canonical_text
@@ -58,7 +58,7 @@ class StepResult:
 class PlanRunner:
     """Runs one plan of one run."""
 
-    door: Door
+    door: Invoker
     journal: Journal
     run: RunScope
     principal: Principal

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from clawhive_core.execution.recorded import full
+from clawhive_core.execution.recorded import resolve_blobs
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger
@@ -108,9 +108,9 @@ def _values(log: Ledger, run_id: str) -> dict[Any, Any]:
             found["model"] = event.body["model"]
         elif event.kind in {"approval.requested", "invocation.start", "invocation.refused"}:
             step = found.setdefault(event.step_id, {})
-            step["input"] = full(log, event.body["tool_call"]["input"])
+            step["input"] = resolve_blobs(log, event.body["tool_call"]["input"])
         elif event.kind == "invocation.end" and "output" in event.body:
-            found.setdefault(event.step_id, {})["output"] = full(log, event.body["output"])
+            found.setdefault(event.step_id, {})["output"] = resolve_blobs(log, event.body["output"])
     return found
 
 

@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from clawhive_core.errors import ClawHiveError
-from clawhive_core.execution.recorded import full
+from clawhive_core.execution.recorded import resolve_blobs
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.late import dataclass
@@ -219,7 +219,7 @@ class _Items:
 
 def _full(log: Ledger, value: Any) -> Any:
     try:
-        return full(log, value)
+        return resolve_blobs(log, value)
     except ClawHiveError as error:
         return f"[{error.code}: {error.message}]"
 

@@ -13,10 +13,10 @@ from clawhive_core.execution.pending import as_recorded
 from clawhive_core.execution.recorded import (
     CALL_KINDS,
     RecordedCall,
-    answer_of,
     asked_call,
     embeddings_of,
-    full,
+    resolve_blobs,
+    response_of,
 )
 from clawhive_core.execution.scope import CallScope, is_nested
 from clawhive_core.model.approvals import changed
@@ -157,9 +157,9 @@ class Record:
             _compare_call(self, recorded.first, call, scope)
         return recorded
 
-    def full(self, body: Any) -> Any:
+    def resolve_blobs(self, body: Any) -> Any:
         """Return a body with its blobs resolved, stored or not yet."""
-        return full(self.log, body)
+        return resolve_blobs(self.log, body)
 
     def left_over(self) -> Difference | None:
         """Return the first recorded event that was not repeated; what tools asked for is not."""
@@ -175,7 +175,11 @@ class Record:
         first = min(rest, key=lambda stored: stored.seq)
         event = first.event
         return Difference(
-            first.seq, event.kind, event.step_id, shortened(self.full(event.body)), "nothing"
+            first.seq,
+            event.kind,
+            event.step_id,
+            shortened(self.resolve_blobs(event.body)),
+            "nothing",
         )
 
     def used_by_tools(self) -> Usage:
@@ -279,7 +283,7 @@ def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
     queue = record.waiting.get((scope.step_id, "model.end"))
     if not queue:
         raise Diverged(None)
-    return answer_of(record.log, queue[0])
+    return response_of(record.log, queue[0])
 
 
 def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
@@ -302,9 +306,9 @@ def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
 def remember_call(grounds: Grounds, call: RecordedCall, record: Record, catalog: Catalog) -> None:
     """Add what one call of a recorded run came to."""
     asked = call.asked.event.body
-    given = record.full(asked["tool_call"]["input"])
+    given = record.resolve_blobs(asked["tool_call"]["input"])
     if "asked_input" in asked:
-        grounds.say(changed(record.full(asked["asked_input"]), given))
+        grounds.say(changed(record.resolve_blobs(asked["asked_input"]), given))
     tool = catalog.find(str(call.first.event.tool))
     outcome = call.outcome(record.log, "")
     if tool is None or not isinstance(outcome, ToolResult):

@@ -94,7 +94,7 @@ class RecordedJournal:
 
     def _facts(self, event: Event) -> list[Any]:
         """Return what is compared: all but that a listener failed, as nobody listens here."""
-        body = self._record.full(event.body)
+        body = self._record.resolve_blobs(event.body)
         own = [each for each in body.get("warnings", ()) if each["code"] != SIGNAL_FAILED]
         rest = {key: _comparable(value) for key, value in body.items() if key != "warnings"}
         return [event.status, {**rest, "warnings": own} if own else rest]

@@ -7,9 +7,14 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
-from clawhive_core.execution.outcomes import Door, Outcome
+from clawhive_core.execution.outcomes import Invoker, Outcome
 from clawhive_core.execution.pending import as_recorded
-from clawhive_core.execution.recorded import RecordedCall, answer_of, asked_call, embeddings_of
+from clawhive_core.execution.recorded import (
+    RecordedCall,
+    asked_call,
+    embeddings_of,
+    response_of,
+)
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.late import dataclass
@@ -105,14 +110,14 @@ def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
             "the record has no answer for this turn: the run goes another way now",
             code=NOT_RECORDED,
         )
-    return answer_of(record.log, stored)
+    return response_of(record.log, stored)
 
 
 @dataclass(slots=True)
 class WatchedDoor:
     """Makes calls through another door and keeps what they came to."""
 
-    door: Door
+    door: Invoker
     seen: Repeated
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
@@ -178,6 +183,6 @@ def _end_difference(record: Record, output: Any, status: str) -> list[Difference
     if not queue:
         return []
     stored = queue[0]
-    before = f"{stored.event.status} {shortened(record.full(stored.event.body['output']))}"
+    before = f"{stored.event.status} {shortened(record.resolve_blobs(stored.event.body['output']))}"
     now = f"{status} {shortened(record.log.redactor.value(output))}"
     return [] if before == now else [Difference(stored.seq, "run.end", None, before, now)]
