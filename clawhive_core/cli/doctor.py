@@ -68,6 +68,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield _disk(config)
     yield from _plugins(settings)
     yield from _engines(settings)
+    yield _handlers(config)
 
 
 def _configuration(config: Config) -> Iterator[Check]:
@@ -167,3 +168,18 @@ def _engines(settings: Settings) -> Iterator[Check]:
     if not os.environ.get("CLAWHIVE_RUN"):
         return
     yield Check("inside a run", "ok", "rights and trust cannot be changed from here")
+
+
+def _handlers(config: Config) -> Check:
+    """Say how well the processes of trusted skills' handlers are fenced here."""
+    from clawhive_core.execution.handlers.child import lacking
+
+    try:
+        missing = lacking()
+    except ClawHiveError as error:
+        return Check("skill handlers", "missing", error.message, error.fix)
+    if not missing:
+        return Check("skill handlers", "ok", "a trusted skill's process is fenced")
+    refuses = config.get("sandbox.unfenced") == "refuse"
+    fix = None if refuses else 'set `[sandbox] unfenced = "refuse"` to run none without it'
+    return Check("skill handlers", "missing", f"the fence lacks {'; '.join(missing)}", fix)

@@ -160,7 +160,10 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
     if as_json and not yes:
         raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
     if skill.handlers is not None:
-        note("would let its handlers run as programs of your own, where no sandbox runs them")
+        note(
+            "would let its handlers, where no sandbox engine runs them, read what you can read and"
+            " use the network"
+        )
     for permission in skill.permissions:
         note(f"would give its tasks: {permission}")
     if not yes:

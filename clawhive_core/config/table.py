@@ -373,6 +373,16 @@ _SANDBOX = (
         "Where each conversation's sandbox directory lies, relative to the project root.",
     ),
     Setting("sandbox.commands", "texts", ("python -c", "node -e"), "What `sandbox.exec` may run."),
+    Setting(
+        "sandbox.unfenced",
+        "text",
+        "run",
+        "Where this machine cannot fence the processes of trusted skills' handlers completely "
+        "(`clawhive doctor` tells): `run` them all the same, or `refuse`.",
+        project="tighten",
+        tighter="later",
+        choices=("run", "refuse"),
+    ),
     _limit("wall_ms", 5_000, "Milliseconds of one execution.", 1),
     _limit("memory_bytes", 256 * 1024 * 1024, "Memory of one execution.", 1),
     _limit("stdout_bytes", 1024 * 1024, "Output kept of one execution."),

@@ -35,6 +35,7 @@ SUBSCRIPTION_REMOVED = "subscription.removed"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 SECRET_USED = "secret.used"  # noqa: S105 - no password
+HANDLER_STARTED = "handler.started"
 STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
 TABLES_REBUILT = "tables.rebuilt"
@@ -380,6 +381,15 @@ _KINDS = (
         1,
         "a tool got a secret that its call has the right to",
         {"name": "the secret's name", "tool": "the tool"},
+    ),
+    Kind(
+        HANDLER_STARTED,
+        1,
+        "the handler of a trusted skill, which no sandbox engine runs, got a process of its own",
+        {
+            "engine": "the name of what runs it: python",
+            "missing": "[text]: the parts of the process's fence that this machine lacks",
+        },
     ),
     Kind(
         STORE_PUT,

@@ -82,7 +82,12 @@ async def offer_skills(
     """Offer what skills export, and their tasks; none takes a known name. Return notes."""
     names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
-    boxes = HandlerBoxes(engines, _sandbox_limits(config), (config.user_dir,))
+    boxes = HandlerBoxes(
+        engines,
+        _sandbox_limits(config),
+        (config.user_dir,),
+        must_be_fenced=config.get("sandbox.unfenced") == "refuse",
+    )
     found, notes = skill_providers(skills, boxes, taken)
     await catalog.add(*found)
     await catalog.add(*task_providers(skills, catalog))

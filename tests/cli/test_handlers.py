@@ -104,7 +104,7 @@ def test_a_handler_that_no_engine_runs_names_the_way_out_and_it_works(one):
     assert "error[sandbox_unavailable]: handlers.py:1: the engine `monty` cannot run" in done.err
     assert "clawhive skills trust one" in done.err
     trusted = one("skills", "trust", "one", "--yes")
-    assert "handlers run as programs of your own" in trusted.err
+    assert "read what you can read and use the network" in trusted.err
     assert json.loads(greet(one).out) == {"m": 2}
 
 

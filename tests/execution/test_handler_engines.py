@@ -1,7 +1,6 @@
 """A handler in each box: what it computes, asks for, prints, and how it ends."""
 
 import os
-import signal
 from pathlib import Path
 
 import anyio
@@ -229,13 +228,6 @@ async def survivors():
     return found
 
 
-async def written(file):
-    for _ in range(30_000):
-        if file.exists() and file.read_text():
-            return
-        await anyio.sleep(0.01)
-
-
 def boxes():
     path = f"/proc/self/task/{os.getpid()}/children"
     return [pid for pid in Path(path).read_text().split() if is_box(pid)]
@@ -316,7 +308,7 @@ async def test_a_child_sees_only_the_environment_that_it_needs(child, monkeypatc
     source = "import os\ndef f(input, ctx):\n    return dict(os.environ)"
     env = (await child(source)).value
     assert env["CLAWHIVE_RUN"] == "run_1"
-    assert set(env) <= {"PATH", "LANG", "LC_ALL", "TZ", "CLAWHIVE_RUN", "LC_CTYPE"}
+    assert set(env) <= {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CLAWHIVE_RUN", "LC_CTYPE"}
 
 
 async def test_a_child_may_import_what_is_installed_and_starts_in_its_folder(child, tmp_path):
@@ -346,35 +338,19 @@ async def test_a_child_that_dies_is_told(child, death):
     assert await survivors() == []
 
 
-@pytest.mark.parametrize("start", ["", "start_new_session=True"])
-@pytest.mark.parametrize("ending", ["return p.pid", "time.sleep(60)"])
-async def test_what_a_child_started_ends_with_it(child, tmp_path, start, ending):
-    source = f"""
-import subprocess, time
-def f(input, ctx):
-    p = subprocess.Popen(["sleep", "60"], {start})
-    open({str(tmp_path / "pid")!r}, "w").write(str(p.pid))
-    {ending}
-"""
-    file = tmp_path / "pid"
-    async with anyio.create_task_group() as group:
-        group.start_soon(child, source)
-        await written(file)
-        if ending != "return p.pid":
-            group.cancel_scope.cancel()
-    pid = int(file.read_text())
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-
-
-async def test_a_child_cannot_write_files_beyond_its_limit(child, tmp_path):
+async def test_a_child_cannot_write_files_beyond_its_limit(child):
     source = """
+import os, tempfile
 def f(input, ctx):
-    open("big", "wb").write(b"x" * 100_000)
+    with tempfile.NamedTemporaryFile(buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 100_000)
+        except OSError as error:
+            return [error.strerror, os.stat(file.name).st_size]
 """
     outcome = await child(source, file_bytes=10_000)
-    assert "File too large" in outcome.error
-    assert tmp_path.joinpath("big").stat().st_size <= 10_000
+    assert outcome.value == ["File too large", 10_000]
 
 
 async def test_a_folder_that_is_gone_makes_the_child_unusable(tmp_path):
@@ -449,18 +425,14 @@ async def test_a_childs_handler_and_what_it_starts_reach_nothing_of_clawhives(fe
 
 
 @pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
-async def test_the_fence_leaves_a_childs_handler_everything_beside_it(fenced):
+async def test_the_fence_leaves_a_childs_handler_all_beside_it_to_read(fenced):
     outcome = await fenced(
-        "import os, pathlib, subprocess, tempfile\ndef f(input, ctx):\n"
-        f"    root = pathlib.Path({str(fenced.root)!r})\n"
-        "    (root / 'notes/new').mkdir()\n    (root / 'notes/new/x').write_text('y')\n"
-        "    (root / 'b.txt').write_text('z')\n    (root / 'notes/a.txt').unlink()\n"
-        "    pathlib.Path('here').write_text('1')\n"
-        "    with tempfile.TemporaryFile() as file:\n        file.write(b'x')\n"
-        "    out = subprocess.run(['cat', str(root / 'b.txt')], capture_output=True, check=True)\n"
-        "    return [out.stdout.decode(), sorted(os.listdir(root))]\n"
+        "import os, subprocess\ndef f(input, ctx):\n"
+        f"    root = {str(fenced.root)!r}\n"
+        "    out = subprocess.run(['cat', root + '/b.txt'], capture_output=True, check=True)\n"
+        "    notes = open(root + '/notes/a.txt').read()\n"
+        "    return [out.stdout.decode(), notes, sorted(os.listdir(root))]\n"
     )
     assert outcome.error is None, outcome.error
     names = [".clawhive", ".git", "b.txt", "clawhive.toml", "notes", "skills"]
-    assert outcome.value == ["z", names]
-    assert fenced.root.joinpath("notes/new/x").read_text() == "y"
+    assert outcome.value == ["as it was", "as it was", names]

@@ -1,11 +1,14 @@
 """The exported tools of skills in a project: called, bounded, recorded."""
 
 import json
+import sys
+from pathlib import Path
 
 import anyio
 import pytest
 
 from clawhive_core import Hive
+from clawhive_core.execution.handlers import child
 from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.testing.memory import _Given
@@ -425,6 +428,74 @@ async def ask(input, ctx):
     assert (saved, chart["chart"], refused["error"]) == (
         {"n": [1]}, "chart of d", "tool_not_imported",
     )  # fmt: skip
+
+
+WRITING = """
+def g():
+    yield 1
+
+async def f(input, ctx):
+    done = []
+    for path in ("notes/a.txt", "notes/.envrc", ".git/hooks/pre-commit"):
+        given = {"path": path, "text": "x"}
+        done.append(await ctx.call("file.write", given))
+        try:
+            open(f"{ctx.root}/{path}", "a").write("y")
+        except OSError:
+            continue
+        done.append(path)
+    return done
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fence is made on Linux only")
+async def test_a_trusted_handler_writes_by_calls_that_are_decided_and_not_by_itself(project):
+    project.root.joinpath(".git/hooks").mkdir(parents=True)
+    more = 'requires: {tools: [file.write]}\npermissions: ["fs.write:${workspace}/**"]\n'
+    project.skill("one", ONE + more, WRITING.replace("{ctx.root}", str(project.root)))
+    project.trust("one")
+    asked = []
+
+    async def yes(approval):
+        asked.append(approval.tool)
+        hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+
+    options = RunOptions(approve="ask", ask=yes)
+    async with project.hive() as hive:
+        done = (await hive.call("one.f", {}, options))[1].value
+    assert asked == ["one.f", "file.write"]
+    written, *refused = done
+    assert "error" not in written, written
+    assert [each["error"] for each in refused] == ["denied", "denied"]
+    assert project.root.joinpath("notes/a.txt").read_text() == "x"
+    assert not project.root.joinpath("notes/.envrc").exists()
+    assert list(project.root.joinpath(".git/hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize("unfenced", ["run", "refuse"])
+@pytest.mark.parametrize("missing", [[], ["a part"]])
+async def test_what_the_fence_lacks_is_on_record_and_is_refused_where_it_is_to_be(
+    project, monkeypatch, missing, unfenced
+):
+    source = Path(child.__file__).with_name("handler_child.py")
+    for name in ("handler_child.py", "fence.py"):
+        text = source.with_name(name).read_text("utf-8")
+        text = text.replace("self.missing: list[str] = []", f"self.missing: list[str] = {missing}")
+        project.root.joinpath(name).write_text(text)
+    monkeypatch.setattr(child, "_PROGRAM", project.root / "handler_child.py")
+    project.skill("one", ONE, UNSUPPORTED)
+    project.trust("one")
+    async with project.hive(**{"sandbox.unfenced": unfenced}) as hive:
+        outcome = (await hive.call("one.f", {}))[1]
+        await hive.log.flush()
+        (event,) = [e.event for e in hive.log.events() if e.event.kind == "handler.started"]
+    assert (event.body["engine"], event.body["missing"]) == ("python", missing)
+    assert event.invocation_id is not None
+    if missing and unfenced == "refuse":
+        assert outcome.value["error"] == "sandbox_unavailable"
+        assert "its fence lacks a part" in outcome.value["message"]
+    else:
+        assert outcome.value == [5]
 
 
 async def test_a_cancelled_call_takes_its_handler_along(project):

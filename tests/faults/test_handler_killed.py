@@ -1,6 +1,6 @@
 """kill -9 while a handler runs: nothing that it started stays."""
 
-import os
+import fcntl
 import signal
 import time
 
@@ -11,15 +11,15 @@ from tests.harness import exports
 pytestmark = pytest.mark.slow
 
 HANDLERS = """
-import subprocess, time
+import fcntl, subprocess
 
 def gen():
     yield 1
 
 def f(input, ctx):
-    started = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    with open("pids", "w") as file:
-        file.write(f"{__import__('os').getpid()} {started.pid}\\n")
+    lock = open("lock")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    subprocess.Popen(["sleep", "300"], start_new_session=True, pass_fds=[lock.fileno()])
     while True:
         pass
 """
@@ -31,15 +31,14 @@ def test_a_killed_clawhive_leaves_no_process_of_a_handler(processes):
     folder.mkdir(parents=True)
     folder.joinpath("clawhive.yaml").write_text(CONTRACT)
     folder.joinpath("handlers.py").write_text(HANDLERS)
-    pids = folder / "pids"
-    pids.write_text("")  # trust is bound to what lies in the folder
+    lock = folder / "lock"
+    lock.write_text("")  # trust is bound to what lies in the folder
     processes("skills", "trust", "one", "--yes")
     process = processes.start("tools", "call", "one.f")
-    until(lambda: pids.read_text().endswith("\n"))
+    until(lambda: is_held(lock))
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    for pid in map(int, pids.read_text().split()):
-        until(lambda pid=pid: not is_alive(pid))
+    until(lambda: not is_held(lock))
 
 
 def until(done):
@@ -50,9 +49,10 @@ def until(done):
     raise AssertionError("it did not come to pass")
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def is_held(lock):
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
+from clawhive_core.events.kinds import HANDLER_STARTED
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.policy.protected import FENCED
 from clawhive_core.protocols.context import Stream
@@ -35,6 +36,8 @@ class HandlerBoxes:
         engines: The sandbox engines, preferred first; asked for at each call.
         limits: What one handler may use.
         private: Folders that are no handler's, beside the project's protected files.
+        must_be_fenced: Whether no handler runs outside of the engines where this machine lacks a
+            part of the fence of its process.
     """
 
     def __init__(
@@ -42,8 +45,11 @@ class HandlerBoxes:
         engines: Callable[[], Sequence[SandboxEngine]],
         limits: SandboxLimits,
         private: Sequence[Path] = (),
+        *,
+        must_be_fenced: bool = False,
     ) -> None:
         self.limits = limits
+        self._must_be_fenced = must_be_fenced
         self._private = tuple(map(str, private))
         self._engines = engines
         self._room: defaultdict[int, anyio.CapacityLimiter] = defaultdict(
@@ -97,8 +103,20 @@ class HandlerBoxes:
     ) -> HandlerOutcome:
         from clawhive_core.execution.handlers.child import ChildPython
 
+        def fenced(missing: Sequence[str]) -> None:
+            facts = {"engine": child.name, "missing": list(missing)}
+            scope = context.scope
+            event = scope.event(HANDLER_STARTED, facts, invocation_id=context.invocation_id)
+            context.services.note(event, scope.run)
+
         own = (f"{context.scope.run.root}/{name}" for name in FENCED)
-        child = ChildPython(skill.folder, context.run_id, (*own, *self._private))
+        child = ChildPython(
+            skill.folder,
+            context.run_id,
+            (*own, *self._private),
+            must_be_fenced=self._must_be_fenced,
+            fenced=fenced,
+        )
         try:
             return await child.run_handler(call, host, _printing(context))
         except SandboxUnavailable as error:
@@ -215,8 +233,8 @@ def _way_out(skill: Skill, call: HandlerCall, first: str, line: int | None = Non
 
     local = imported_local(skill)
     if local is None:
-        trust = f"programs of your own: clawhive skills trust {skill.id}"
-        return f"{first}; or let the skill's handlers run outside of the sandbox, as {trust}"
+        trust = f"in a Python process that reads what you can: clawhive skills trust {skill.id}"
+        return f"{first}; or let the skill's handlers run outside of the engines, {trust}"
     own = f"write what `{local[1]}` holds into {call.script} itself"
     why = "no box gives handlers the files beside them, whether they are trusted or not (CH0618)"
     return f"{own}: {why}" if local[0] == line else f"{first}, and {own}: {why}"

@@ -1,8 +1,9 @@
-"""A handler in a Python process of its own: killable, and no fence.
+"""A handler in a Python process of its own, behind a fence.
 
 It is for skills that the user trusts, where no sandbox engine can run their handlers. The process
-gets no more environment than it needs, and is gone, with all that it started, when its call ends,
-is cancelled, or this process dies.
+gets no more environment than it needs, writes nothing but temporary files of its own (what is to
+stay it writes by `ctx.call("file.write", ...)`, which is decided and recorded), and is gone, with
+all that it started, when its call ends, is cancelled, or this process dies.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 
 _PROGRAM = Path(__file__).with_name("handler_child.py")
 _LONGEST_LINE = 32 * 1024 * 1024
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
-_PATIENCE = 1.0
-"""Seconds in which the child's watching process may end by itself."""
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+_PATIENCE = 6.0
+"""Seconds in which the child's watching process may end by itself: it spends up to 5 on killing."""
+_LAST_WORDS = 1.0
+"""Seconds in which what a handler printed before its end may arrive."""
 
 
 class ChildPython:
@@ -38,8 +41,10 @@ class ChildPython:
     Args:
         folder: Where the process starts: the skill's folder.
         run_id: The run, which `CLAWHIVE_RUN` names to whatever the handler starts.
-        guarded: Paths that the process cannot open, where the kernel can fence them off (Landlock).
+        guarded: Paths that the process cannot open.
         env: Where what the process needs is taken from.
+        must_be_fenced: Whether to run nothing where this machine lacks a part of the fence.
+        fenced: Told what the fence of a process lacks, before its handler runs.
     """
 
     name = "python"
@@ -50,8 +55,12 @@ class ChildPython:
         run_id: str,
         guarded: Sequence[str] = (),
         env: Mapping[str, str] = os.environ,
+        *,
+        must_be_fenced: bool = False,
+        fenced: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._folder, self._guarded = folder, guarded
+        self._must_be_fenced, self._fenced = must_be_fenced, fenced
         self._env = {key: env[key] for key in _KEPT if key in env} | {"CLAWHIVE_RUN": run_id}
 
     async def run_handler(
@@ -60,11 +69,20 @@ class ChildPython:
         """Run a handler to its end; on cancellation kill its process and re-raise.
 
         Raises:
-            SandboxUnavailable: The process cannot be started.
+            SandboxUnavailable: The process cannot be started, or lacks a part of the fence that it
+                must have.
         """
         process = await self._start()
+        conversation = _Conversation(process, call, host, output, self._fenced)
+        fence = {"guarded": list(self._guarded), "must_be_fenced": self._must_be_fenced}
         try:
-            return await _Conversation(process, call, host, output, self._guarded).hold()
+            outcome = await conversation.hold(fence)
+            if self._must_be_fenced and conversation.missing:
+                raise SandboxUnavailable(
+                    f"its fence lacks {'; '.join(conversation.missing)}",
+                    fix='set `[sandbox] unfenced = "run"` in your own file to run it all the same',
+                )
+            return outcome
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
@@ -84,6 +102,24 @@ class ChildPython:
                 f"no process can be started for the handler: {error}",
                 fix="check that the skill's folder can be entered",
             ) from error
+
+
+def lacking() -> Sequence[str]:
+    """Return what the fence of handlers' processes lacks on this machine; one is started for it.
+
+    Raises:
+        SandboxUnavailable: None can be started.
+    """
+    found: list[str] = []
+    child = ChildPython(Path("/"), "", fenced=found.extend)
+    call = HandlerCall("def f(input, ctx): ...", "handlers.py", "f", {})
+
+    async def asked(method: str, arguments: Mapping[str, Any]) -> None: ...
+
+    def printed(stream: Stream, data: bytes) -> None: ...
+
+    anyio.run(child.run_handler, call, asked, printed)
+    return found
 
 
 async def _end(process: Process) -> None:
@@ -114,17 +150,18 @@ class _Conversation:
         call: HandlerCall,
         host: HandlerHost,
         output: Callable[[Stream, bytes], None],
-        guarded: Sequence[str],
+        fenced: Callable[[Sequence[str]], None],
     ) -> None:
         self._process, self._call, self._host, self._output = process, call, host, output
-        self._guarded = list(guarded)
+        self._fenced = fenced
+        self.missing: tuple[str, ...] | None = None
         self._sending = anyio.Lock()
         self._relayed = anyio.Event()
         self._fatal: BaseException | None = None
         self._ended: HandlerOutcome | None = None
 
-    async def hold(self) -> HandlerOutcome:
-        """Say what to run, answer what is asked, return how it ended."""
+    async def hold(self, fence: Mapping[str, Any]) -> HandlerOutcome:
+        """Say what to run behind which fence, answer what is asked, return how it ended."""
         call, limits = self._call, self._call.limits
         first = {
             "source": call.source,
@@ -132,16 +169,17 @@ class _Conversation:
             "function": call.function,
             "input": dict(call.input),
             "facts": dict(call.facts),
-            "guarded": self._guarded,
+            **fence,
             "memory_bytes": limits.memory_bytes,
             "file_bytes": limits.file_bytes,
+            "files": limits.files,
         }
         async with anyio.create_task_group() as group:
             group.start_soon(self._relay, group)
             await self._send(first)
             await self._listen(group)
             await _let_go(self._process)
-            with anyio.move_on_after(_PATIENCE):
+            with anyio.move_on_after(_LAST_WORDS):
                 await self._relayed.wait()
             group.cancel_scope.cancel()
         if self._fatal is not None:
@@ -169,7 +207,10 @@ class _Conversation:
             except (anyio.DelimiterNotFound, ValueError) as error:
                 self._ended = HandlerOutcome(error=f"its process said what is no answer: {error}")
                 return
-            if "ask" in message:
+            if self.missing is None:  # its first words, which no handler can have said
+                self.missing = tuple(message["missing"])
+                self._fenced(self.missing)
+            elif "ask" in message:
                 group.start_soon(self._answer, message, group)
             else:
                 self._ended = _outcome(message)

@@ -1,12 +1,14 @@
 """The program of a handler's child process: it runs one handler and answers through pipes.
 
-Run as `python -I handler_child.py`, with nothing of ClawHive imported. It forks: the first process
-watches over the second, in which the handler runs, and kills all that came from it as soon as it
-ends or the other end of stdin is closed, which the kernel does where ClawHive dies.
+Run as `python -I handler_child.py`, with nothing of ClawHive imported but the fence beside it. It
+forks: the first process watches over the second, in which the handler runs behind the fence, and
+kills all that came from it as soon as it ends or the other end of stdin is closed, which the kernel
+does where ClawHive dies.
 
 Lines of JSON in: what to run, then answers `{"id", "value"}` or `{"id", "error"}`. Lines of JSON
-out: `{"ask", "method", "arguments"}`, and at the end `{"value"}`, or `{"error", "line"}`,
-`{"not_json"}` or `{"limit"}`. What the handler prints goes to stderr.
+out: `{"missing"}`, what the fence lacks here; `{"ask", "method", "arguments"}`; and at the end
+`{"value"}`, or `{"error", "line"}`, `{"not_json"}` or `{"limit"}`. What the handler prints goes to
+stderr.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import json
 import os
 import select
 import signal
-import struct
 import sys
 import time
 import traceback
@@ -26,61 +27,84 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asyncio import Future, StreamReader
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Coroutine
+
+    from clawhive_core.execution.handlers.fence import Fence
+else:
+    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - as below
+    from fence import Fence
+
+    del sys.path[0], sys.modules["fence"]
 
 LONGEST_LINE = 32 * 1024 * 1024
-_SUBREAPER = 36
-_ROUNDS, _PAUSE = 200, 0.005
-
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_BENEATH, _NO_NEW_PRIVILEGES = 1, 38
-_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))
-"""From which version of Landlock on how many rights over files there are."""
-_LIST_FOLDER = 1 << 3
-_OF_FILES = 0b111 | 1 << 14 | 1 << 15
-"""To execute, write, read, truncate and control a file: the others are a folder's."""
+KILLING_SECONDS = 5.0
+"""The most that is spent on killing what starts itself anew."""
 
 
 def main() -> None:
     """Fork into the watching process and the handler's."""
-    _become_subreaper()
-    worker = os.fork()
+    given = json.loads(_first_line())
+    scratch = _new_folder()
+    fence = Fence(scratch, given["guarded"], given["file_bytes"], given["files"])
+    worker = fence.fork()
     if worker == 0:
-        _work()
-    else:
-        _watch(worker)
+        _work(given, fence)
+    _watch(worker, has_namespace=fence.has_namespace)
+    _forget(scratch)
+    os._exit(0)
 
 
-def _become_subreaper() -> None:
-    """Let processes whose parents end come here, so that none escapes; on Linux."""
-    with suppress(Exception):
-        import ctypes
+def _first_line() -> bytes:
+    """Return what to run; nothing else comes before something is asked for."""
+    data = b""
+    while not data.endswith(b"\n"):
+        more = os.read(0, 1 << 20)
+        if not more:
+            os._exit(1)
+        data += more
+    return data
 
-        ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+def _new_folder() -> str:
+    """Return the handler's folder for temporary files, which it finds as all programs do."""
+    above = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - a folder of its own is made in it
+    folder = f"{above}/clawhive-{os.urandom(8).hex()}"
+    os.mkdir(folder, 0o700)  # noqa: PTH102 - pathlib costs a tenth of this program's start
+    os.environ["TMPDIR"] = folder
+    return folder
 
 
-def _watch(worker: int) -> None:
-    """Wait until the handler's process ends or nobody is there for it any more; then kill all."""
+def _forget(folder: str) -> None:
+    try:
+        os.rmdir(folder)  # noqa: PTH106 - as above
+    except OSError:
+        from shutil import rmtree
+
+        rmtree(folder, ignore_errors=True)
+
+
+def _watch(worker: int, *, has_namespace: bool) -> None:
+    """Wait until the child ends or nobody is there for it any more; then kill all."""
     os.close(1)
     poll = select.poll()
     poll.register(0, 0)
     if hasattr(os, "pidfd_open"):
         poll.register(os.pidfd_open(worker), select.POLLIN)
     while not poll.poll(200):
-        if os.waitpid(worker, os.WNOHANG)[0]:
+        if os.waitid(os.P_PID, worker, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             break
-    for _ in range(_ROUNDS):
-        children = _children()
-        if not children:
-            break
+    if has_namespace:
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)  # returns when all others of the namespace are gone, too
+        return
+    end = time.monotonic() + KILLING_SECONDS
+    while (children := _children()) and time.monotonic() < end:
         for pid in children:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(_PAUSE)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _children() -> list[int]:
@@ -92,7 +116,7 @@ def _children() -> list[int]:
         return []
 
 
-def _work() -> None:
+def _work(given: dict[str, Any], fence: Fence) -> None:
     """Run the handler; stdin and stdout become nobody's, so that it cannot speak for itself."""
     import asyncio
 
@@ -100,21 +124,22 @@ def _work() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    asyncio.run(_serve(reading, writing))
+    fence.close()
+    line = Line(writing)
+    line.say({"missing": fence.missing})
+    if not (fence.missing and given["must_be_fenced"]):
+        asyncio.run(_serve(given, line, reading))
     os._exit(0)
 
 
-async def _serve(reading: int, writing: int) -> None:
+async def _serve(given: dict[str, Any], line: Line, reading: int) -> None:
     import asyncio
 
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     pipe = os.fdopen(reading, "rb", buffering=0)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    given = json.loads(await reader.readline())
-    _fence(given["guarded"])
     _limit(given["memory_bytes"], given["file_bytes"])
-    line = Line(writing)
     answers = loop.create_task(line.listen(reader))
     outcome = await _outcome(given, line)
     sys.stdout.flush()
@@ -137,55 +162,6 @@ def _limit(memory: int, file: int) -> None:
     ):
         with suppress(OSError, ValueError):
             resource.setrlimit(kind, (value, value))
-
-
-def _fence(guarded: list[str]) -> None:
-    """Take from this process, and from all that it starts, the files at these paths.
-
-    Landlock (Linux 5.13, https://docs.kernel.org/userspace-api/landlock.html) only gives rights, so
-    what lies beside the ways to the guarded paths is given and used as before, while nothing new is
-    made in the folders on the way. Where the kernel has no Landlock nothing happens.
-    """
-    import ctypes
-
-    kernel = ctypes.CDLL(None, use_errno=True)
-    version = kernel.syscall(_CREATE_RULESET, None, 0, 1)
-    if version < 1 or not guarded:
-        return
-    every = (1 << next(bits for least, bits in _RIGHTS if version >= least)) - 1
-    handled = (ctypes.c_uint64 * 1)(every)
-    ruleset = kernel.syscall(_CREATE_RULESET, handled, ctypes.sizeof(handled), 0)
-    if ruleset < 0:
-        return
-
-    def give(path: str, rights: int) -> None:
-        with suppress(OSError):
-            handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-            rule = struct.pack("=Qi", rights, handle)
-            kernel.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0)
-            os.close(handle)
-
-    _give_beside({os.path.realpath(path) for path in guarded}, every, give)
-    if kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
-        kernel.syscall(_RESTRICT_SELF, ruleset, 0)
-    os.close(ruleset)
-
-
-def _give_beside(guarded: set[str], every: int, give: Callable[[str, int], None]) -> None:
-    """Give all rights beside the ways to the guarded paths, and on the ways to look around."""
-    folders = ["/"]
-    while folders:
-        folder = folders.pop()
-        give(folder, _LIST_FOLDER)
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.path in guarded or entry.is_symlink():
-                    continue  # what a link leads to has its own rights
-                is_folder = entry.is_dir(follow_symlinks=False)
-                if is_folder and any(path.startswith(f"{entry.path}/") for path in guarded):
-                    folders.append(entry.path)
-                else:
-                    give(entry.path, every if is_folder else every & _OF_FILES)
 
 
 class Line:

@@ -1,0 +1,319 @@
+"""The fence around a handler's process, made by the process itself before it runs anything.
+
+It is imported by `handler_child.py`, from beside it, with nothing of ClawHive. On Linux it takes
+
+- a PID namespace, whose first process takes all others along when it ends, and nothing in which can
+  see or reach it; with a mount namespace in which all is read-only and `/proc` is its own. Where
+  neither root nor a user namespace gives them: a watching parent to which descendants fall, and
+  which a filter of system calls keeps from being signalled;
+- Landlock (https://docs.kernel.org/userspace-api/landlock.html): files open for reading except the
+  guarded ones, for writing in the own temporary folder only; from its version 6 also no signals and
+  no abstract sockets of others;
+- that filter (seccomp): no sockets of the machine's services, by which they could be asked to do
+  what the process may not;
+- every capability away, for good.
+
+What of it the kernel lacks is told by `missing`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import struct
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+_USER, _MOUNTS, _PIDS, _IPC = 0x10000000, 0x00020000, 0x20000000, 0x08000000
+_READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
+_RECURSIVE, _PRIVATE = 0x4000, 0x40000
+_MOUNT_SETATTR, _HERE, _WHOLE_TREE = 442, -100, 0x8000
+
+_DEATH_SIGNAL, _DUMPABLE, _SECCOMP, _DROP_BOUND = 1, 4, 22, 24
+_SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 36, 38, 47
+_CAPABILITIES = 64
+_CAPABILITIES_VERSION = 0x20080522
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_BENEATH = 1
+_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))
+"""From which version of Landlock on how many rights over files there are."""
+_SCOPES = 6
+"""The version from which on Landlock holds signals and abstract sockets."""
+_EXECUTE, _READ_FILE, _LIST_FOLDER = 1 << 0, 1 << 2, 1 << 3
+_READING = _EXECUTE | _READ_FILE | _LIST_FOLDER
+_OF_FILES = 0b111 | 1 << 14 | 1 << 15
+"""To execute, write, read, truncate and control a file: the others are a folder's."""
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - its own, mounted below
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+_SIGNALS: dict[str, tuple[int, ...]] = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "prlimit64": (302, 261),
+    "pidfd_open": (434, 434),
+}
+"""System calls whose first argument is a process, on x86_64 and on aarch64."""
+_SOCKET, _SOCKETPAIR, _FCNTL, _IOCTL = (41, 198), (53, 199), (72, 25), (16, 29)
+_PIDFD_SEND_SIGNAL, _IO_URING_SETUP = 424, 425
+_UNIX, _DATAGRAM, _SOCKET_FLAGS = 1, 2, (0, 0o2000000, 0o4000, 0o2004000)
+_SET_OWNER, _SET_OWNER_EX, _OWNER_OF_SOCKET, _GROUP_OF_SOCKET = 8, 15, 0x8901, 0x8902
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_X32 = 0x40000000
+_LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOWED, _REFUSED, _NOT_PERMITTED, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000, 1, 38
+
+Rule = tuple[int, int, int | None]
+"""A system call that is refused: its number, the place and value of an argument, None for any."""
+
+
+class Fence:
+    """The fence of one process and all that it starts.
+
+    Args:
+        scratch: The folder in which it may write, empty.
+        guarded: Paths that it cannot open.
+        file_bytes: The bytes of its files, where the folder can be bounded.
+        files: Their number, likewise.
+    """
+
+    def __init__(self, scratch: str, guarded: Sequence[str], file_bytes: int, files: int) -> None:
+        self.missing: list[str] = []
+        self._scratch, self._guarded = scratch, guarded
+        self._size = f"size={max(file_bytes, 4096)},nr_inodes={files + 2},mode=0700"
+        self._kernel = ctypes.CDLL(None, use_errno=True)
+        self._watcher = os.getpid()
+        self._others = (self._watcher, os.getppid())
+        self._has_pids = self._has_user = self._has_mounts = False
+
+    def fork(self) -> int:
+        """Fork, into a PID namespace where there can be one; return 0 in the fenced process.
+
+        This process gets the number of the child that it must watch: with it all others end where
+        there is a namespace, else they fall to this process.
+        """
+        self._has_pids = sys.platform == "linux" and self._separate()
+        if not self._has_pids:
+            with suppress(AttributeError):
+                self._kernel.prctl(_SUBREAPER, 1, 0, 0, 0)
+        child = os.fork()
+        if child == 0 and self._has_pids:
+            self._mount()
+            self._be_first()
+        return child
+
+    @property
+    def has_namespace(self) -> bool:
+        """Whether the child's end is the end of all that it started."""
+        return self._has_pids
+
+    def close(self) -> None:
+        """Restrict this process for good, before any thread of it starts."""
+        if sys.platform != "linux":
+            self.missing.append("this system has neither namespaces nor Landlock")
+            return
+        os.setpgid(0, 0)  # a signal to its own group is none to the watcher's
+        self._drop_capabilities()
+        privileges = self._kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        if privileges != 0 or not self._restrict_files():
+            self.missing.append(
+                "Landlock: it can read ClawHive's own files"
+                if self._has_mounts
+                else "Landlock: it can write all that the user can, and look into other processes"
+            )
+        if not self._refuse(self._rules()):
+            self.missing.append("seccomp: it can ask the machine's services to act for it")
+            if not self._has_pids:
+                self.missing.append("a PID namespace: it can end its watcher, and outlive its call")
+
+    def _separate(self) -> bool:
+        """Let the next child begin a PID namespace; as a user with a user namespace around it."""
+        user, group = os.geteuid(), os.getegid()
+        if self._kernel.unshare(_PIDS) == 0:
+            return True
+        if self._kernel.unshare(_USER | _PIDS) != 0:
+            return False
+        self._has_user = True
+        with suppress(OSError):
+            _write("/proc/self/setgroups", "deny")
+            _write("/proc/self/uid_map", f"{user} {user} 1")
+            _write("/proc/self/gid_map", f"{group} {group} 1")
+        return True
+
+    def _mount(self) -> None:
+        """Make all read-only in a mount namespace, `/proc` and two temporary folders its own."""
+        if self._has_user:
+            with suppress(OSError):  # no further user namespaces below this one
+                _write("/proc/sys/user/max_user_namespaces", "0")
+        if self._kernel.unshare(_MOUNTS | _IPC) != 0:
+            return
+        if self._mounted(None, "/", None, _RECURSIVE | _PRIVATE):
+            attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
+            size = ctypes.sizeof(attributes)
+            self._kernel.syscall(_MOUNT_SETATTR, _HERE, b"/", _WHOLE_TREE, attributes, size)
+            for folder in (self._scratch, _SHARED_MEMORY):
+                self._mounted("tmpfs", folder, "tmpfs", _NO_SETUID | _NO_DEVICES, self._size)
+            flags = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
+            self._has_mounts = self._mounted("proc", "/proc", "proc", flags)
+
+    def _mounted(
+        self, source: str | None, target: str, kind: str | None, flags: int, data: str = ""
+    ) -> bool:
+        given = (each and each.encode() for each in (source, target, kind))
+        return self._kernel.mount(*given, flags, data.encode() or None) == 0
+
+    def _be_first(self) -> None:
+        """Fork the fenced process; this one, the namespace's first, ends with it or its host."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets what has ended
+        prctl = self._kernel.prctl
+        prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        prctl(_DUMPABLE, 0, 0, 0, 0)  # nobody traces it
+        worker = os.fork()
+        if worker:
+            _wait(worker)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        prctl(_DUMPABLE, 1, 0, 0, 0)
+
+    def _drop_capabilities(self) -> None:
+        for number in range(_CAPABILITIES):
+            self._kernel.prctl(_DROP_BOUND, number, 0, 0, 0)
+        self._kernel.prctl(_AMBIENT, 4, 0, 0, 0)  # all of them
+        header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
+        self._kernel.capset(header, (ctypes.c_uint32 * 6)())
+
+    def _restrict_files(self) -> bool:
+        """Take all files but those it may read, and its own folder; by Landlock."""
+        kernel = self._kernel
+        version = kernel.syscall(_CREATE_RULESET, None, 0, 1)
+        if version < 1:
+            return False
+        every = (1 << next(bits for least, bits in _RIGHTS if version >= least)) - 1
+        handled = (ctypes.c_uint64 * 3)(every, 0, 3)
+        ruleset = kernel.syscall(_CREATE_RULESET, handled, 24 if version >= _SCOPES else 8, 0)
+        if ruleset < 0:
+            return False
+
+        def give(path: str, rights: int) -> None:
+            with suppress(OSError):
+                handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+                rule = struct.pack("=Qi", rights, handle)
+                kernel.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0)
+                os.close(handle)
+
+        guarded = {"/dev", *map(os.path.realpath, self._guarded)}
+        with suppress(OSError):
+            if not self._has_mounts:
+                guarded |= _other_processes()
+        _give_beside(guarded, give)
+        give(self._scratch, every)
+        for device in _DEVICES:
+            give(device, every & _OF_FILES)
+        if self._has_mounts:
+            give(_SHARED_MEMORY, every)
+        is_closed = kernel.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+        os.close(ruleset)
+        return is_closed
+
+    def _rules(self) -> list[Rule]:
+        """Return the system calls to refuse."""
+        machine, _ = _MACHINES.get(os.uname().machine, (0, 0))
+        datagrams = (_DATAGRAM | flags for flags in _SOCKET_FLAGS)
+        rules: list[Rule] = [
+            (_IO_URING_SETUP, 0, None),  # it could do what is refused here
+            (_SOCKET[machine], 0, _UNIX),
+            *((_SOCKETPAIR[machine], 1, each) for each in datagrams),
+        ]
+        if self._has_pids:
+            return rules
+        targets = [-1, *(sign * pid for pid in self._others for sign in (1, -1))]
+        for numbers in _SIGNALS.values():
+            rules += [(numbers[machine], 0, target) for target in targets]
+        rules += [(_FCNTL[machine], 1, each) for each in (_SET_OWNER, _SET_OWNER_EX)]
+        rules += [(_IOCTL[machine], 1, each) for each in (_OWNER_OF_SOCKET, _GROUP_OF_SOCKET)]
+        return [*rules, (_PIDFD_SEND_SIGNAL, 0, None)]
+
+    def _refuse(self, rules: Iterable[Rule]) -> bool:
+        known = _MACHINES.get(os.uname().machine)
+        if known is None:
+            return False
+        program = filter_of(rules, known[1])
+        held = ctypes.create_string_buffer(program)
+        given = ctypes.create_string_buffer(
+            struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+        )
+        return self._kernel.prctl(_SECCOMP, 2, given, 0, 0) == 0
+
+
+def filter_of(rules: Iterable[Rule], architecture: int) -> bytes:
+    """Return the program for seccomp that refuses these calls with EPERM."""
+
+    def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+        return struct.pack("HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
+
+    program = [
+        step(_LOAD, 4),
+        step(_EQUALS, architecture, 1, 0),
+        step(_RETURN, _REFUSED | _NO_SUCH_CALL),
+        step(_LOAD, 0),
+        step(_AT_LEAST, _X32, 0, 1),
+        step(_RETURN, _REFUSED | _NO_SUCH_CALL),
+    ]
+    refused = step(_RETURN, _REFUSED | _NOT_PERMITTED)
+    for number, place, value in rules:
+        if value is None:
+            program += [step(_EQUALS, number, 0, 1), refused]
+            continue
+        program += [step(_EQUALS, number, 0, 4), step(_LOAD, 16 + 8 * place)]
+        program += [step(_EQUALS, value, 0, 1), refused, step(_LOAD, 0)]
+    return b"".join([*program, step(_RETURN, _ALLOWED)])
+
+
+def _wait(worker: int) -> NoReturn:
+    """End when the worker has, or nobody is left at the other end of stdin."""
+    os.close(1)
+    poll = select.poll()
+    poll.register(0, 0)
+    with suppress(OSError):  # it has ended already
+        poll.register(os.pidfd_open(worker), select.POLLIN)
+        poll.poll()
+    os._exit(0)
+
+
+def _other_processes() -> set[str]:
+    """Return the folders of `/proc` that are other processes'."""
+    own = os.path.realpath("/proc/self")
+    with os.scandir("/proc") as entries:
+        return {one.path for one in entries if one.name.isdigit() and one.path != own}
+
+
+def _give_beside(guarded: set[str], give: Callable[[str, int], None]) -> None:
+    """Give all rights to read beside the ways to the guarded paths, and on them to look around."""
+    above = {path[:end] for path in guarded for end in range(1, len(path)) if path[end] == "/"}
+    folders = ["/"]
+    while folders:
+        folder = folders.pop()
+        give(folder, _LIST_FOLDER)
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.path in guarded or entry.is_symlink():
+                    continue  # what a link leads to has its own rights
+                if not entry.is_dir(follow_symlinks=False):
+                    give(entry.path, _READING & _OF_FILES)
+                elif entry.path in above:
+                    folders.append(entry.path)
+                else:
+                    give(entry.path, _READING)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:  # noqa: PTH123 - pathlib costs a tenth of the start
+        file.write(text)
