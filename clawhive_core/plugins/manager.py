@@ -28,6 +28,8 @@ from clawhive_core.plugins.provider import ListedProvider, PluginProvider
 from clawhive_core.protocols.provider import ToolProvider
 
 _PROVIDERS = "clawhive_tool_providers"
+_SERVED = ("mcp",)
+"""The tables of ClawHive's own settings that the plugin of the same name acts on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,11 @@ class PluginOptions:
     """Whether a failed plugin is an error of the caller."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """The tables `[plugins.ID]`, by id."""
+    config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """The tables of ClawHive's own settings, by name."""
     root: str = ""
     """The project root; the current directory where empty."""
+    user_dir: str = ""
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def allows(self, plugin_id: str) -> bool:
@@ -163,6 +168,8 @@ class PluginManager:
             settings=options.settings.get(item.id, {}),
             root=options.root or str(Path.cwd()),
             env=options.env,
+            config=options.config.get(item.id, {}),
+            user_dir=options.user_dir,
         )
         return Plugin(item, context, enabled=options.allows(item.id))
 
@@ -317,7 +324,9 @@ def plugin_options(config: Config, env: Mapping[str, str], *, none: bool = False
         order=tuple(config.get("plugins.order")),
         strict=config.get("plugins.strict"),
         settings=_tables(config.section("plugins")),
+        config={name: config.section(name) for name in _SERVED},
         root=str(config.root),
+        user_dir=str(config.user_dir),
         env=env,
     )
 

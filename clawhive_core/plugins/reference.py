@@ -32,6 +32,8 @@ _FIELDS = {
     "settings": "the plugin's own table of the configuration, `[plugins.ID]`",
     "root": "the absolute path of the project root",
     "env": "the environment; read keys from here at the first call, not in the hook",
+    "config": "the table `[ID]` of the configuration, where ClawHive has one of that name: `[mcp]`",
+    "user_dir": "the absolute path of the user's own directory; it need not exist",
 }
 
 

@@ -1,0 +1,26 @@
+"""Tools of MCP servers: each server is a provider, and each call is decided, bounded, recorded.
+
+Programs that make a provider of their own import `clawhive_mcp.provider.MCPProvider`.
+"""
+
+from __future__ import annotations
+
+from clawhive_core import HookContext, ToolProvider, hookimpl
+
+__all__ = ["clawhive_tool_providers"]
+
+_NAMED_BY = ("servers", "servers_json", "server_cmd")
+
+
+@hookimpl
+def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
+    """Return a provider for each server that is not disabled."""
+    if not any(ctx.config.get(key) for key in _NAMED_BY):
+        return []
+    from clawhive_mcp.provider import MCPProvider
+    from clawhive_mcp.servers import read_servers
+
+    servers = read_servers(ctx.config, ctx.env, ctx.root)
+    return [
+        MCPProvider(server, env=ctx.env, root=ctx.root) for server in servers if not server.disabled
+    ]
