@@ -217,8 +217,10 @@ class PluginManager:
         manifest = plugin.manifest
         if manifest is None:
             return False
-        settings = self._options.settings.get(plugin.id, {})
-        return manifest.dynamic or not settings.keys().isdisjoint(manifest.dynamic_settings)
+        options = self._options
+        own = (name for name, value in options.config.get(plugin.id, {}).items() if value)
+        given = {*options.settings.get(plugin.id, {}), *own}
+        return manifest.dynamic or not given.isdisjoint(manifest.dynamic_settings)
 
     def _contributions_of(self, plugin: Plugin, hook: str) -> list[Contribution]:
         if not plugin.is_usable or hook not in plugin.hooks:

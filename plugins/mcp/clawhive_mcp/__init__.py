@@ -9,14 +9,10 @@ from clawhive_core import HookContext, ToolProvider, hookimpl
 
 __all__ = ["clawhive_tool_providers"]
 
-_NAMED_BY = ("servers", "servers_json", "server_cmd")
-
 
 @hookimpl
 def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
     """Return a provider for each server that is not disabled."""
-    if not any(ctx.config.get(key) for key in _NAMED_BY):
-        return []
     from clawhive_mcp.provider import MCPProvider
     from clawhive_mcp.servers import read_servers
 

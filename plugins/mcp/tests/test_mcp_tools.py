@@ -253,3 +253,14 @@ async def test_a_program_brings_its_own_client(place):
     place.made.append(provider)
     assert [each.name for each in await provider.list_tools()] == ["mcp.own.add"]
     assert (await place.call(provider, "add", a=1, b=2)).output == "3"
+
+
+async def test_a_configured_server_is_in_the_catalog_of_whoever_has_the_plugin(place):
+    command = list(place.rough().command)
+    settings = {"plugins.enabled": ["mcp"], "mcp.servers.demo.cmd": command}
+    async with memory_hive(settings=settings) as hive:
+        assert {"mcp.demo.add", "mcp.demo.echo"} <= hive.catalog.current.tools.keys()
+        outcome = (await hive.call("mcp.demo.add", {}, RunOptions(grants=["tool.call:mcp.**"])))[1]
+        assert outcome.output == "0"
+    async with memory_hive(settings={"plugins.enabled": ["mcp"]}) as hive:
+        assert not hive.plugins.has_unlisted_tools()
