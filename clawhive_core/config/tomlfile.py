@@ -21,6 +21,8 @@ SIZE_LIMIT = 1024 * 1024
 """Bytes; what is larger is no configuration."""
 
 _DOTS_LIMIT = 500
+_QUOTED = pattern(r"\"(?:[^\"\\]|\\.)*(?:\"|$)|'[^']*(?:'|$)")
+"""A quoted part of a line, in which dots divide no key."""
 
 _AT = pattern(r"^(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)$", re.DOTALL)
 _ARRAY = pattern(r"^\s*\[\[\s*tools\s*\]\]", re.MULTILINE)
@@ -128,34 +130,59 @@ def parse_toml(data: bytes, path: Path, shown: str) -> TomlFile:
         ConfigError: The bytes are not UTF-8, begin with a byte order mark, or are not TOML.
     """
     import hashlib
-    import tomllib
 
     from clawhive_core.config.places import find_places
 
     text = _decode(data, shown)
-    _refuse_long_keys(text, shown)
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _not_toml(str(error), text, shown) from error
-    except RecursionError as error:
-        raise ConfigError(
-            "the file is nested too deeply", place=shown, fix="remove the nested brackets"
-        ) from error
-    except ValueError as error:  # an integer of more digits than Python converts, a date of year 0
-        raise _not_toml(str(error), text, shown) from error
+        values = load_toml(text)
+    except NotToml as error:
+        place = f"{shown}:{error.line}:{error.column}" if error.line else shown
+        message = f"the file is not valid TOML: {error}"
+        raise ConfigError(message, place=place, fix=error.fix) from error
     return TomlFile(path, shown, values, find_places(text), hashlib.sha256(data).hexdigest())
 
 
-def _refuse_long_keys(text: str, shown: str) -> None:
+class NotToml(ValueError):
+    """A text is no TOML 1.0, or one that cannot be read here.
+
+    Args:
+        message: What is wrong.
+        line: Where, from 1; 0 where that is unknown.
+        column: As `line`.
+        fix: What to do about it.
+    """
+
+    def __init__(self, message: str, line: int, column: int, fix: str) -> None:
+        super().__init__(message)
+        self.line, self.column, self.fix = line, column, fix
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """Return what a TOML 1.0 text of anybody holds; tomllib alone may raise more, or take hours.
+
+    Raises:
+        NotToml: It is none, nested too deeply, holds a number or date that Python has not, or a key
+            of very many parts.
+    """
+    import tomllib
+
+    _refuse_long_keys(text)
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        message, fix = "it is nested too deeply", "remove the nested brackets"
+        raise NotToml(message, 0, 0, fix) from error
+    except ValueError as error:  # also digits by the thousand, and a date of year 0
+        raise _not_toml(str(error), text) from error
+
+
+def _refuse_long_keys(text: str) -> None:
     """The reader takes time in the square of a dotted key's parts: hours for a hostile file."""
     for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > _DOTS_LIMIT:
-            raise ConfigError(
-                f"this line has more than {_DOTS_LIMIT} dots",
-                place=f"{shown}:{number}:1",
-                fix="divide the line",
-            )
+        if line.count(".") > _DOTS_LIMIT and _QUOTED.sub("", line).count(".") > _DOTS_LIMIT:
+            message = f"this line has more than {_DOTS_LIMIT} dots"
+            raise NotToml(message, number, 1, "divide the line")
 
 
 def _decode(data: bytes, shown: str) -> str:
@@ -177,17 +204,15 @@ def _decode(data: bytes, shown: str) -> str:
         ) from error
 
 
-def _not_toml(message: str, text: str, shown: str) -> ConfigError:
+def _not_toml(message: str, text: str) -> NotToml:
     match = _AT.match(message)
-    what = match["what"] if match else message
+    what, line, column = match["what"] if match else message, 0, 0
     if match and match["line"]:
-        place = f"{shown}:{match['line']}:{match['column']}"
+        line, column = int(match["line"]), int(match["column"])
     elif match:
         lines = text.removesuffix("\n").split("\n")
-        place = f"{shown}:{len(lines)}:{len(lines[-1]) + 1}"
-    else:
-        place = shown
-    return ConfigError(f"the file is not valid TOML: {what}", place=place, fix=_toml_fix(text))
+        line, column = len(lines), len(lines[-1]) + 1
+    return NotToml(what, line, column, _toml_fix(text))
 
 
 def _toml_fix(text: str) -> str:

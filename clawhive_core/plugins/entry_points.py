@@ -103,17 +103,17 @@ def commands_in(text: str) -> list[tuple[str, str]]:
     TOML lists none, and `clawhive plugins` says why.
     """
     import re
-    import tomllib
+
+    from clawhive_core.config.tomlfile import NotToml, load_toml
 
     part = text[text.index("[[commands]]") :]
     other = re.search(r"^\[(?!\[commands\]\])", part, re.MULTILINE)
     try:
-        value = tomllib.loads(part if other is None else part[: other.start()])
-    except (tomllib.TOMLDecodeError, RecursionError):
+        value = load_toml(part if other is None else part[: other.start()])
+    except NotToml:
         return []
-    return [
-        (str(row["name"]), str(row.get("help", ""))) for row in value["commands"] if "name" in row
-    ]
+    rows = value["commands"]
+    return [(str(row["name"]), str(row.get("help", ""))) for row in rows if "name" in row]
 
 
 def plugins_with_commands() -> list[tuple[str, str]]:

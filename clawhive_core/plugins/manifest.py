@@ -8,12 +8,12 @@ multi-line literal strings, since TOML has no null.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args
 
+from clawhive_core.config.tomlfile import NotToml, load_toml
 from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import ManifestError
@@ -146,17 +146,12 @@ def parse_manifest(text: str, file: str = MANIFEST_NAME) -> Manifest:
     Raises:
         ManifestError: As `read_manifest`.
     """
-    import tomllib
-
     try:
-        value = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        place = f"{file}:{found[1]}:{found[2]}" if found else f"{file}:{_last_line(text)}"
-        message = re.sub(r"\s*\(at .*\)$", "", str(error))
+        value = load_toml(text)
+    except NotToml as error:
         raise ManifestError(
-            f"the manifest is not TOML: {message}",
-            place=place,
+            f"the manifest is not TOML: {error}",
+            place=f"{file}:{error.line}:{error.column}" if error.line else file,
             fix=f"correct the line, or delete the file and run: {SYNC}",
         ) from error
     return _Reader(text, file).manifest(value)
@@ -368,10 +363,6 @@ def _tool_of(values: Mapping[str, Any], plugin_id: str) -> ToolMeta:
         examples=values.get("examples", ()),
         annotations=values.get("annotations", {}),
     )
-
-
-def _last_line(text: str) -> int:
-    return text.rstrip("\n").count("\n") + 1
 
 
 def _wanted(kind: Kind, value: Any) -> str | None:

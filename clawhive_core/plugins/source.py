@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core.config.tomlfile import load_toml
 from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError, UnknownId
@@ -73,11 +74,9 @@ def _plugins_of_folder(folder: Path) -> tuple[list[DiscoveredPlugin], Path | Non
 
 
 def _project(file: Path) -> Mapping[str, Any]:
-    import tomllib
-
     try:
-        return _table(tomllib.loads(file.read_text("utf-8")).get("project"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return _table(load_toml(file.read_text("utf-8")).get("project"))
+    except (OSError, ValueError) as error:
         raise PluginError(
             f"pyproject.toml cannot be read: {error}",
             place=shown_path(file),

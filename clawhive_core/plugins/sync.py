@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from clawhive_core.config.tomlfile import load_toml
 from clawhive_core.diagnostics.files import replace_file, shown_path
 from clawhive_core.errors import ManifestError, PluginError
 from clawhive_core.model.late import dataclass
@@ -231,10 +232,8 @@ def _old_manifest(path: Path) -> Manifest | None:
 
 
 def _kept_part(path: Path) -> Manifest | None:
-    import tomllib
-
     try:
-        table: Any = tomllib.loads(path.read_text("utf-8")).get("plugin", {})
+        table: Any = load_toml(path.read_text("utf-8")).get("plugin", {})
         plugin = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
         kept = Manifest(
             "kept",

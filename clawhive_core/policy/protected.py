@@ -236,11 +236,11 @@ _UNREADABLE = object()
 
 
 def _settings(data: bytes) -> object:
-    import tomllib
+    from clawhive_core.config.tomlfile import load_toml
 
     try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError):
+        document = load_toml(data.decode("utf-8"))
+    except ValueError:
         return _UNREADABLE
     tools = document.get("tool")
     return cast("dict[str, Any]", tools).get("clawhive") if isinstance(tools, dict) else None

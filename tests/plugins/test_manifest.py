@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from clawhive_core import ToolMeta
 from clawhive_core.errors import ManifestError
+from clawhive_core.plugins.entry_points import commands_in
 from clawhive_core.plugins.hookspecs import PROTOCOLS
 from clawhive_core.plugins.manifest import (
     Manifest,
@@ -116,6 +117,10 @@ def error_of(text):
         ("", None, ["[plugin]", "sync"]),
         ("plugin = 3", 1, ["[plugin]"]),
         ("[plugin\n", 1, ["not TOML"]),
+        (PLUGIN + "x = " + "1" * 5_000, None, ["not TOML", "digits"]),
+        (PLUGIN + "x = 0000-01-01\n", 4, ["not TOML"]),
+        (PLUGIN + "a." * 50_000 + "a = 1\n", 4, ["not TOML", "500 dots"]),
+        (PLUGIN + "x = " + "[" * 50_000, None, ["not TOML", "nested"]),
         ('[plugin]\nid = "demo"\n', 1, ["hook_api", "hook_api = 1"]),
         ('[plugin]\nid = "demo"\nhook_api = "1"\n', 3, ["hook_api", "hook_api = 1"]),
         ('[plugin]\nid = "demo"\nhook_api = true\n', 3, ["hook_api"]),
@@ -213,3 +218,15 @@ def test_lines_inside_long_texts_are_not_taken_for_keys():
     with pytest.raises(ManifestError) as caught:
         parse_manifest(PLUGIN + long)
     assert caught.value.place == "clawhive-plugin.toml:9"
+
+
+@pytest.mark.parametrize(
+    "text", ["[[commands]]\nname = " + "1" * 5_000, "[[commands]]\n" + "a." * 50_000 + "a = 1\n"]
+)
+def test_a_command_list_that_cannot_be_read_lists_nothing(text):
+    assert commands_in(text) == []
+
+
+def test_dots_in_texts_do_not_make_a_key_long():
+    tool = TOOL.replace("{}", json.dumps({"description": "a. " * 600}))
+    assert len(parse_manifest(PLUGIN + tool).tools) == 1

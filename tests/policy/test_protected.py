@@ -8,7 +8,7 @@ from clawhive_core.model.identity import ToolIdentity
 from clawhive_core.model.principal import DEFAULT_AGENT
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.decision import decide
-from clawhive_core.policy.protected import TABLE
+from clawhive_core.policy.protected import TABLE, changes_settings
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.check import PolicyRequest
 from tests.harness import grant
@@ -250,3 +250,10 @@ def test_the_page_names_each_protected_file_with_its_reason_and_no_other():
     assert written == [
         f"| {each} | {row.kind} | {row.why} |" for each, row in zip(names, TABLE, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 50_000 + "a = 1", "a = " + "[" * 50_000, "a = " + "1" * 5_000]
+)
+def test_a_project_file_that_cannot_be_read_in_time_counts_as_changed(text):
+    assert changes_settings(b"[tool.clawhive]", text.encode())

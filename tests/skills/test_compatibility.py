@@ -169,6 +169,7 @@ def test_the_witness_of_a_nested_change_holds_what_else_is_required():
         ({"$ref": "#/$defs/none"}, "cannot be used"),
         ({"$schema": "http://json-schema.org/draft-04/schema#"}, "dialect"),
         ({"const": float("nan")}, "no JSON"),
+        ({"$schema": {"a": 10**5_000}}, "written as JSON"),
         ({"enum": ["x" * 300_000]}, "too large"),
     ],
 )

@@ -169,6 +169,7 @@ def deep(count):
         ("clawhive.yaml", b"&a a: *a\n? {x: 1}\n: 2\n? [1]\n: 3\n", None),
         ("clawhive.yaml", b"id: \"\\e[2J\"\nversion: '\xe2\x80\xae'\n", None),
         ("clawhive.json", b"[" * 100_000, {"CH0229"}),
+        ("clawhive.json", b'{"id": ' + b"1" * 5_000 + b"}", {"CH0224"}),
         ("clawhive.json", b'{"id": "\\ud800"}', None),
         ("clawhive.json", b'{"exports": {"api_version": 1e999, "tools": [NaN]}}', None),
         ("clawhive.json", b"\xef\xbb\xbf{}", {"CH0010"}),

@@ -45,8 +45,8 @@ def contains(wider: JsonSchema | bool, narrower: JsonSchema | bool) -> Compatibi
     not; a witness was checked by one that asserts them, else by one that does not. The answer
     depends on the two schemas only, and takes a bounded number of steps.
     """
-    inside, outside = Document(narrower), Document(wider)
     try:
+        inside, outside = Document(narrower), Document(wider)
         inside.check()
         outside.check()
         has_formats = inside.has_formats or outside.has_formats
@@ -58,6 +58,8 @@ def contains(wider: JsonSchema | bool, narrower: JsonSchema | bool) -> Compatibi
         return Compatibility("unknown", reason=str(error))
     except RecursionError:
         return Compatibility("unknown", reason="the schemas are nested too deeply to compare")
+    except ValueError as error:  # a number of more digits than Python converts
+        return Compatibility("unknown", reason=f"the schemas cannot be written as JSON: {error}")
     return found
 
 

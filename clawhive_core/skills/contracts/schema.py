@@ -63,8 +63,11 @@ def _type_meant(schema: Mapping[str, Any], path: KeyPath) -> str | None:
     if not path or path[-1] != "type":
         return None
     value: Any = schema
-    for part in path:
-        value = value[part]
+    try:
+        for part in path:
+            value = value[part]
+    except (LookupError, TypeError):  # the library leaves out an empty key
+        return None
     return did_you_mean(value, _TYPES) if isinstance(value, str) else None
 
 

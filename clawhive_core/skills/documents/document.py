@@ -484,6 +484,9 @@ def _check_json(text: str, file: str, what: str) -> None:
     except RecursionError:
         message = f"the {what} is nested deeper than {MAX_DEPTH} levels"
         raise InvalidSkill(Place(file).finding("CH0229", "error", message)) from None
+    except ValueError as error:  # a number of more digits than Python converts
+        message = f"the {what} cannot be read as JSON: {error}"
+        raise InvalidSkill(Place(file).finding("CH0224", "error", message)) from None
 
 
 def _child(node: Any, part: str | int) -> tuple[Any, Any] | None:

@@ -50,7 +50,7 @@ def read_forbids(path: Path) -> Forbids:
         if name in kept:
             raise PolicyError(f'{path}: two policies have the id "{name}"')
         kept[name] = policy
-    asking = frozenset(name for name, each in kept.items() if "ask" in each["annotations"])
+    asking = frozenset(name for name, each in kept.items() if "ask" in each.get("annotations", {}))
     document: dict[str, Any] = {"templates": {}, "staticPolicies": kept, "templateLinks": []}
     return Forbids(PolicySet.from_json_str(json.dumps(document)), asking)
 

@@ -80,6 +80,12 @@ async def test_a_permit_gives_nothing_and_no_policy_forbids_nothing(made):
     assert await made("// nothing").check(call()) is None
 
 
+async def test_a_forbid_needs_no_annotation(made):
+    check = made('forbid (principal, action, resource) when { context.input.to == "x" };')
+    assert await check.check(call(input={"to": "y"})) is None
+    assert await check.check(call(input={"to": "x"})) == CheckResult("deny", "policy0")
+
+
 @pytest.mark.promise("P-105")
 @pytest.mark.parametrize("amount", [{}, {"amount": "1"}, {"amount": None}, {"amount": 1.5}])
 async def test_a_policy_that_fails_on_a_call_denies_it(made, amount):
