@@ -76,7 +76,7 @@ class RecordedCall:
             return None
         body = self.end.event.body
         output = resolve_blobs(log, body["output"])
-        artifacts = tuple(Artifact(**each) for each in body["artifacts"])
+        artifacts = tuple(Artifact.from_dict(each) for each in body["artifacts"])
         return ToolResult(
             call_id,
             output["output"],
@@ -129,7 +129,7 @@ def response_of(log: Ledger, end: StoredEvent) -> LlmResponse:
     return LlmResponse(
         tuple(block_from_json(block) for block in blocks),
         body["stop_reason"],
-        Usage(**body["usage"]),
+        Usage.from_dict(body["usage"]),
         **{name: body.get(key) for name, key in RESPONSE_FACTS.items()},
     )
 
@@ -143,7 +143,7 @@ def embeddings_of(log: Ledger, end: StoredEvent) -> Embeddings:
     """
     body = _body_of(log, end)
     vectors = unpacked(resolve_blobs(log, body["vectors"]), body["dimension"])
-    return Embeddings(body["answered_by"], vectors, Usage(**body["usage"]))
+    return Embeddings(body["answered_by"], vectors, Usage.from_dict(body["usage"]))
 
 
 def _body_of(log: Ledger, end: StoredEvent) -> Mapping[str, Any]:

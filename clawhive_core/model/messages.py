@@ -171,6 +171,19 @@ class Usage:
             "cost": self.cost,
         }
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any] | None) -> Usage:
+        """Return what `to_dict` wrote; nothing for None."""
+        if row is None:
+            return _NONE
+        return cls(
+            row.get("input_tokens"),
+            row.get("output_tokens"),
+            row.get("cache_read_tokens"),
+            row.get("cache_write_tokens"),
+            row.get("cost"),
+        )
+
 
 _NONE = Usage()
 

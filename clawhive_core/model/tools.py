@@ -159,6 +159,11 @@ class Artifact:
             "sha256": self.sha256,
         }
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Artifact:
+        """Return what `to_dict` wrote."""
+        return cls(row["path"], row["media_type"], row["bytes"], row["sha256"])
+
 
 @dataclass(frozen=True, slots=True)
 class Enablement:

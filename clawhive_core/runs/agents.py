@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -54,9 +53,22 @@ class Agent:
         """Return an agent, or what a principal that is none has instead of one."""
         if not is_configured(config, principal):
             return cls(principal.name)
-        keys = [key for key in cls.__dataclass_fields__ if key != "name"]
-        said = {key: config.get(f"agents.{principal.name}.{key}") for key in keys}
-        return cls(principal.name, **said)
+
+        def value(key: str) -> Any:
+            return config.get(f"agents.{principal.name}.{key}")
+
+        return cls(
+            principal.name,
+            model=value("model"),
+            persona=value("persona"),
+            description=value("description"),
+            form=value("form"),
+            planner=value("planner"),
+            skills=value("skills"),
+            when=value("when"),
+            max_depth=value("max_depth"),
+            tools=value("tools"),
+        )
 
 
 def is_configured(config: Config, principal: Principal) -> bool:
@@ -95,12 +107,16 @@ def agent_of(config: Config, name: str | None) -> Principal:
 
 def budget_limits(config: Config, principal: Principal) -> BudgetLimits:
     """Return what a run of an agent may use: the lower of its own limits and everybody's."""
-    names = [each.name for each in fields(BudgetLimits)]
-    general = BudgetLimits(**{name: config.get(f"budget.{name}") for name in names})
+    general = _limits(config, "budget")
     if not is_configured(config, principal):
         return general
-    own = {name: config.get(f"agents.{principal.name}.budget.{name}") for name in names}
-    return general.within(BudgetLimits(**own))
+    return general.within(_limits(config, f"agents.{principal.name}.budget"))
+
+
+def _limits(config: Config, table: str) -> BudgetLimits:
+    return BudgetLimits(
+        config.get(f"{table}.tokens"), config.get(f"{table}.cost"), config.get(f"{table}.seconds")
+    )
 
 
 def allow_list(config: Config, *line: Principal) -> AllowList | None:

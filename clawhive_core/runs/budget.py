@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any
 
 from clawhive_core.errors import ModelError
@@ -25,15 +25,19 @@ class BudgetLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits as JSON."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {"tokens": self.tokens, "cost": self.cost, "seconds": self.seconds}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> BudgetLimits:
+        """Return what `to_dict` wrote; older runs have none."""
+        return cls(row.get("tokens"), row.get("cost"), row.get("seconds"))
 
     def within(self, other: BudgetLimits) -> BudgetLimits:
         """Return the lower of each of both limits."""
         return BudgetLimits(
-            **{
-                each.name: _lower(getattr(self, each.name), getattr(other, each.name))
-                for each in fields(self)
-            }
+            _lower(self.tokens, other.tokens),
+            _lower(self.cost, other.cost),
+            _lower(self.seconds, other.seconds),
         )
 
 

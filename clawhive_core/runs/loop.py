@@ -244,8 +244,7 @@ class Loop:
         return replace(result, output=f"{result.output}\n{brought.note}")
 
     def _note(self, kind: str, body: Mapping[str, Any], step_id: str) -> None:
-        columns: dict[str, Any] = {"step_id": step_id, "status": "succeeded"}
-        event = run_event(self.run, self.principal, kind, body, **columns)
+        event = run_event(self.run, self.principal, kind, body, "succeeded", step_id)
         self.journal.post(event, expects=self.run.owned)
 
     async def _calls(self, calls: tuple[ToolCall, ...], turn: int) -> list[ToolResult]:
@@ -311,8 +310,7 @@ class Loop:
             "error": error,
         }
         status = "succeeded" if error is None else "failed"
-        columns: dict[str, Any] = {"step_id": self._step(turn), "status": status}
-        event = run_event(self.run, self.principal, "step.end", body, **columns)
+        event = run_event(self.run, self.principal, "step.end", body, status, self._step(turn))
         self.journal.post(event, expects=self.run.owned)
 
     def _step(self, turn: int) -> str:

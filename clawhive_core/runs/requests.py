@@ -386,7 +386,7 @@ class RequestMaker(Caching):
             task_type=task_type,
             model=body["model"],
             max_tool_rounds=body["max_tool_rounds"],
-            budget=BudgetLimits(**body.get("budget", {})),
+            budget=BudgetLimits.from_dict(body.get("budget", {})),
             polling=frozenset(body.get("polling", ())),
             max_tokens=body.get("max_tokens", 4096),
             compact_at_tokens=body.get("compact_at_tokens", 2**53),

@@ -298,7 +298,7 @@ def accounts_above(
         for above, below in pairwise(line):
             if above not in here:
                 start = start_of(log, above)
-                limits = BudgetLimits(**start.get("budget", {}))
+                limits = BudgetLimits.from_dict(start.get("budget", {}))
                 account = models.allot(above, limits, start["parent_run_id"])
                 account.charge(used_so_far(log, above, but=below))
                 opened.append(above)

@@ -160,7 +160,7 @@ class SubAgents:
     def _artifacts(self, run_id: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Artifact, ...]:
         """Return a sub-agent's files by their paths in its parent's folder."""
         folder = PurePath(start_of(self.log, run_id)["artifacts"]).name
-        files = (Artifact(**row) for row in rows)
+        files = (Artifact.from_dict(row) for row in rows)
         return tuple(replace(each, path=str(PurePath(folder, each.path))) for each in files)
 
 

@@ -209,8 +209,7 @@ class PlanRunner:
             "output_preview": "",
             "error": error,
         }
-        columns: dict[str, Any] = {"step_id": self._id(step), "status": status}
-        event = run_event(self.run, self.principal, "step.end", body, **columns)
+        event = run_event(self.run, self.principal, "step.end", body, status, self._id(step))
         self.journal.post(event, expects=self.run.owned)
         return StepResult(status, error=error)
 

@@ -48,9 +48,14 @@ class RunJournal(Journal, Protocol):
 
 
 def run_event(
-    run: RunScope, principal: Principal, kind: str, body: Mapping[str, Any], **columns: Any
+    run: RunScope,
+    principal: Principal,
+    kind: str,
+    body: Mapping[str, Any],
+    status: str | None = None,
+    step_id: str | None = None,
 ) -> Event:
-    """Return an event of a run, its ids filled in."""
+    """Return an event of a run, or of a step of it, its ids filled in."""
     return Event(
         kind,
         body,
@@ -59,7 +64,8 @@ def run_event(
         task_id=run.task_id,
         conversation_id=run.conversation_id,
         principal=str(principal),
-        **columns,
+        step_id=step_id,
+        status=status,
     )
 
 

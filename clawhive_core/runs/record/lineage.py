@@ -86,7 +86,7 @@ def used_below(log: Ledger, run_id: str) -> Usage:
     for child in children:
         end = end_of(log, child.run_id)
         if end is not None and (own is None or end.seq < own.seq):
-            used += Usage(**end.event.body["usage"])
+            used += Usage.from_dict(end.event.body["usage"])
     return used
 
 
@@ -94,8 +94,7 @@ def used_by(log: Ledger, run_id: str) -> Usage:
     """Return what the model calls of a run used up to now, those of the runs below it left out."""
     used = Usage()
     for stored in log.events(run_id=run_id, kinds=("model.end", "embedding.end")):
-        usage: dict[str, Any] = stored.event.body["usage"] or {}
-        used += Usage(**usage)
+        used += Usage.from_dict(stored.event.body["usage"])
     return used
 
 

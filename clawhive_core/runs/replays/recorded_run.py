@@ -188,8 +188,7 @@ class Record:
         for (step, kind), queue in self.waiting.items():
             if kind in ANSWERS and is_nested(step):
                 for stored in queue:
-                    usage: dict[str, Any] = stored.event.body["usage"] or {}
-                    used += Usage(**usage)
+                    used += Usage.from_dict(stored.event.body["usage"])
         return used
 
 
