@@ -97,9 +97,9 @@ def _anew(
     if task.prompt is None:
         request = parts.requests.task(str(task.task_type), task.input, chosen)
     else:
-        planner = chosen.planner or recorded.planner
-        chosen = replace(chosen, model=chosen.model or recorded.model, planner=planner)
-        chosen = replace(chosen, skills=chosen.skills or recorded.skills.active)
+        planner = chosen.planner or recorded.setup.planner
+        chosen = replace(chosen, model=chosen.model or recorded.setup.model, planner=planner)
+        chosen = replace(chosen, skills=chosen.skills or recorded.offer.skills.active)
         request = parts.requests.prompt(task.prompt, chosen, recorded)
     scope = replace(request.scope, allow=recorded.scope.allow)
     title = f"replay ({mode}) of {recorded.title}"

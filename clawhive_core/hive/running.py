@@ -66,8 +66,8 @@ class Running(Caching):
             UsageError: No planner has the name that it wants.
             UnknownModel: No adapter serves its model.
         """
-        if request.model is not None:
-            self.live.models.adapter(request.model)
+        if request.setup.model is not None:
+            self.live.models.adapter(request.setup.model)
         self.orchestrator.planner(request)
 
     async def run(self, request: RunRequest) -> None:

@@ -19,7 +19,7 @@ from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, L
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Action
-from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
+from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
 from clawhive_core.runs.concurrency import side_by_side
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
@@ -32,9 +32,9 @@ from clawhive_core.runs.responses import (
     unusable,
     with_remark,
 )
-from clawhive_core.runs.toolsets import NO_TOOLS, Offering, SkillTools, ToolsOfRun
+from clawhive_core.runs.run import RunLimits
+from clawhive_core.runs.toolsets import NO_TOOLS, Offer, Offering, ToolsOfRun
 
-MAX_TOOL_ROUNDS = 25
 PARALLEL_CALLS = 8
 MAX_REFUSED_TURNS = 3
 """Turns in a row of which every call was refused; a model that goes on is stuck, or misled."""
@@ -50,27 +50,18 @@ class LoopSettings:
     """The settings of a loop."""
 
     model: str
-    tools: tuple[ToolDef, ...]
-    catalog_revision: str
-    max_tool_rounds: int = MAX_TOOL_ROUNDS
-    system: str = SYSTEM
-    instructions: str = ""
-    """What the system prompt says further: the skills."""
-    persona: str = ""
-    """What the system prompt begins with."""
-    polling: frozenset[str] = frozenset()
-    """Tools that may well answer the same call differently."""
-    max_tokens: int = 8192
-    """The longest answer."""
+    offer: Offer
+    limits: RunLimits = field(default_factory=RunLimits)
     before: tuple[LlmMessage, ...] = ()
     """What was said in the conversation before this prompt."""
-    skills: SkillTools = field(default_factory=SkillTools)
-    """What skills bring when they become active."""
+    persona: str = ""
+    """What the system prompt begins with."""
+    system: str = SYSTEM
 
     @property
     def whole_system(self) -> str:
         """The system prompt as it is sent."""
-        parts = (self.persona, self.system, self.instructions)
+        parts = (self.persona, self.system, self.offer.instructions)
         return "\n\n".join(part for part in parts if part)
 
 
@@ -101,9 +92,9 @@ class Loop:
     """The turns in a row, up to now, of which every call was refused."""
 
     def __post_init__(self) -> None:
-        self._offering = Offering.of(self.settings.tools, self.settings.skills)
-        self._revision = self.settings.catalog_revision
-        self._polling = set(self.settings.polling)
+        self._offering = Offering.of(self.settings.offer)
+        self._revision = self.settings.offer.revision
+        self._polling = set(self.settings.offer.polling)
         self._system = self.settings.whole_system
         self._cache_hints = {"key": self.run.conversation_id}
 
@@ -130,7 +121,7 @@ class Loop:
     async def _rounds(self, prompt: str) -> str:
         messages = [*self.settings.before, LlmMessage.text("user", prompt)]
         repetition = Repetition(self._polling)
-        for turn in range(self.settings.max_tool_rounds + 1):
+        for turn in range(self.settings.limits.max_tool_rounds + 1):
             self._open_turn = turn
             self._renew(turn)
             response = await self._turn(messages, turn)
@@ -141,7 +132,7 @@ class Loop:
                 raise cut_short(response)
             if not calls and response.stop_reason != "pause_turn":
                 return self._respond(response, turn)
-            if turn == self.settings.max_tool_rounds:
+            if turn == self.settings.limits.max_tool_rounds:
                 break
             messages.append(LlmMessage("assistant", response.content))
             if calls:
@@ -154,7 +145,7 @@ class Loop:
                 messages.append(LlmMessage("user", tuple(results)))
             messages = await self._compacted(messages, response, turn)
         raise RunError(
-            f"the model still asked for tools after {self.settings.max_tool_rounds} rounds",
+            f"the model still asked for tools after {self.settings.limits.max_tool_rounds} rounds",
             code="max_tool_rounds",
             fix="ask for less at once, or raise --max-tool-rounds",
         )
@@ -203,7 +194,7 @@ class Loop:
             tuple(messages),
             system=self._system,
             tools=self._offering.tools,
-            max_tokens=self.settings.max_tokens,
+            max_tokens=self.settings.limits.max_tokens,
             cache_hints=self._cache_hints,
         )
         return self.models.complete(request, self._scope(step, 0))
@@ -222,7 +213,7 @@ class Loop:
         self._revision = found.revision
         self._polling.clear()
         self._polling.update(found.polling)
-        if self._offering.renew(found.tools, found.skills):
+        if self._offering.renew(found):
             self._note(TOOLS_CHANGED, found.to_dict(), self._step(turn))
 
     def _enabled(self, result: ToolResult, turn: int, index: int) -> ToolResult:

@@ -47,7 +47,7 @@ MOST_SECONDS = 30.0
 """The longest distance, where the provider says nothing."""
 PATIENCE_SECONDS = 120.0
 """The longest that a provider may ask to wait; beyond it the call fails at once and says so."""
-_OFFERS = 64
+_ENCODED = 64
 """How many lists of tools are remembered; each run has one."""
 
 
@@ -64,7 +64,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class EncodedTools:
     """A list of tools that a model is offered, and what the log says of it."""
 
     tools: tuple[ToolDef, ...]
@@ -73,7 +73,7 @@ class Offer:
     """The SHA-256 of the blob, lower-case hexadecimal."""
 
     @classmethod
-    def of(cls, tools: tuple[ToolDef, ...]) -> Offer:
+    def of(cls, tools: tuple[ToolDef, ...]) -> EncodedTools:
         """Encode a list of tools."""
         rows = [[tool.name, tool.description, tool.parameters] for tool in tools]
         data = canonical(rows)
@@ -159,7 +159,7 @@ class Models:
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
         self._budgets: dict[str, Budget] = {}
-        self._offers: dict[int, Offer] = {}
+        self._encoded: dict[int, EncodedTools] = {}
 
     def adapter(self, model: str) -> tuple[LlmAdapter, str]:
         """Return the adapter of `PROVIDER:NAME`, and the name.
@@ -392,7 +392,7 @@ class Models:
         body = {
             "model": request.model,
             "system": None if request.system is None else Blob(request.system),
-            "tools": {"count": len(request.tools), "digest": self.offer(request.tools).digest},
+            "tools": {"count": len(request.tools), "digest": self.encoded(request.tools).digest},
             "history": {"count": len(request.messages), "digest": history.digest},
             "new": new,
             "max_tokens": request.max_tokens,
@@ -481,13 +481,13 @@ class Models:
         event = scope.event(kind, body, status, prechecked=prechecked)
         self._journal.post(event, expects=scope.run.owned)
 
-    def offer(self, tools: tuple[ToolDef, ...]) -> Offer:
+    def encoded(self, tools: tuple[ToolDef, ...]) -> EncodedTools:
         """Return an offered tool list as the log holds it, encoded once while it is in use."""
-        known = self._offers.get(id(tools))
+        known = self._encoded.get(id(tools))
         if known is None or known.tools is not tools:
-            while len(self._offers) >= _OFFERS:
-                del self._offers[next(iter(self._offers))]
-            known = self._offers[id(tools)] = Offer.of(tools)
+            while len(self._encoded) >= _ENCODED:
+                del self._encoded[next(iter(self._encoded))]
+            known = self._encoded[id(tools)] = EncodedTools.of(tools)
         return known
 
 

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import Any
 
 from clawhive_core.capabilities import parse
 from clawhive_core.catalog.catalog import Catalog
@@ -18,7 +17,7 @@ from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef, ToolMeta
 from clawhive_core.runs.agents import AGENTS, Agent
-from clawhive_core.runs.toolsets import Brought, SkillTools
+from clawhive_core.runs.toolsets import Brought, Offer, SkillTools
 from clawhive_core.skills.contracts.skill import Skill
 
 ToolsOf = Callable[[Skill], Mapping[str, str | None]]
@@ -39,8 +38,8 @@ class Shelf:
     """The canonical patterns of `[policy] deny`."""
     variables: Mapping[str, str]
 
-    def offer(self, agent: Agent, active: Sequence[str], opened: Sequence[str]) -> dict[str, Any]:
-        """Return what an agent's model is told and offered, as fields of a request.
+    def offer(self, agent: Agent, active: Sequence[str], opened: Sequence[str]) -> Offer | None:
+        """Return what an agent's model is told and offered; None for an agent of one call.
 
         Args:
             agent: The agent.
@@ -52,7 +51,7 @@ class Shelf:
             UsageError: An active skill is unknown, not loaded, or its text is not trusted.
         """
         if agent.form != "full":
-            return {}
+            return None
         base = self.offers.of(self.catalog, self.allow, AllowList.read(agent.name, agent.tools))
         bounded = agent.tools is not None
         names = frozenset(tool.name for tool in base)
@@ -60,12 +59,13 @@ class Shelf:
         opened = tuple(filter(self.library.has, opened))
         skills = SkillTools(tuple(active), opened, brings, bounded=bounded)
         tools = skills.at_start(base)
-        return {
-            "tools": tools,
-            "skills": skills,
-            "polling": polling(self.catalog, (*tools, *skills.brought)),
-            "instructions": skill_prompt(self.library, skills, tools) if tools else "",
-        }
+        return Offer(
+            self.catalog.revision,
+            tools,
+            skills,
+            polling(self.catalog, (*tools, *skills.brought)),
+            skill_prompt(self.library, skills, tools) if tools else "",
+        )
 
     def named(self, names: Sequence[str]) -> Brought:
         """Return the tools of these names, and why the others are left out."""

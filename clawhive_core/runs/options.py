@@ -156,14 +156,10 @@ SIGNAL_FAILED = "signal_failed"
 """The code of the warning about a listener: it is the program's, so a replay has none."""
 
 
-def callbacks_of(options: RunOptions) -> dict[str, Any]:
-    """Return `signal` and `ask` of the scope of a run."""
+def listener_of(options: RunOptions) -> Callable[[Signal], None]:
+    """Return what a run's signals go to: whatever the program's own raises stays its failure."""
     signal = options.on_signal
-    is_safe = signal is ignore_signal or isinstance(signal, Hearing)
-    return {
-        "signal": signal if is_safe else Hearing(signal),
-        "ask": None if options.ask is None else Asking(options.ask),
-    }
+    return signal if signal is ignore_signal or isinstance(signal, Hearing) else Hearing(signal)
 
 
 @dataclass(slots=True)

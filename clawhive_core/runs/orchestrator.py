@@ -27,7 +27,7 @@ from clawhive_core.runs.options import warnings_of
 from clawhive_core.runs.record.journal import RunJournal, run_event
 from clawhive_core.runs.record.ownership import STOPPED, not_taken
 from clawhive_core.runs.run import RunRequest, RunResult
-from clawhive_core.runs.toolsets import NO_TOOLS, Brought, Renewed, ToolsOfRun
+from clawhive_core.runs.toolsets import NO_TOOLS, Brought, Offer, SkillTools, ToolsOfRun
 
 if TYPE_CHECKING:
     from clawhive_core.runs.loop import Compaction
@@ -42,7 +42,7 @@ REACT = "react"
 class ToolSource(Protocol):
     """The source of a running model's tools: the catalog of today, or the record."""
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on, None where the revision is still the current."""
         ...
 
@@ -54,7 +54,7 @@ class ToolSource(Protocol):
 class NoSource:
     """Brings nothing: a replay with one side live, a loop that is given its tools."""
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return nothing."""
         del request, revision, step_id
 
@@ -110,7 +110,7 @@ class Orchestrator:
             used: What the runs that it started used before.
         """
         run_id = request.scope.run_id
-        account = self.models.allot(run_id, request.budget, request.parent_run_id)
+        account = self.models.allot(run_id, request.limits.budget, request.scope.parent_run_id)
         if used is not None:
             account.draw(used)
         try:
@@ -131,25 +131,25 @@ class Orchestrator:
 
     async def start(self, request: RunRequest) -> None:
         """Record that a run starts, with its grants, and take it."""
-        run = request.scope
+        run, setup, limits, offer = request.scope, request.setup, request.limits, request.offer
         body = {
             "task": request.task.to_dict(),
             "title": request.title,
-            "parent_run_id": request.parent_run_id,
+            "parent_run_id": run.parent_run_id,
             "artifacts": run.artifacts,
             "root": run.root,
-            "model": request.model,
-            "max_tool_rounds": request.max_tool_rounds,
-            "budget": request.budget.to_dict(),
-            "polling": sorted(request.polling),
-            "max_tokens": request.max_tokens,
-            "compact_at_tokens": request.compact_at_tokens,
-            "continues": request.continues,
-            "planner": request.planner,
-            "catalog_revision": request.catalog_revision,
-            "tools": self.models.offer(request.tools).blob,
-            "instructions": Blob(request.instructions),
-            **request.rest,
+            "model": setup.model,
+            "max_tool_rounds": limits.max_tool_rounds,
+            "budget": limits.budget.to_dict(),
+            "polling": sorted(offer.polling),
+            "max_tokens": limits.max_tokens,
+            "compact_at_tokens": limits.compact_at_tokens,
+            "continues": request.continuation.run_id,
+            "planner": setup.planner,
+            "catalog_revision": offer.revision,
+            "tools": self.models.encoded(offer.tools).blob,
+            "instructions": Blob(offer.instructions),
+            **_optional_facts(request),
             "policy": dict(zip(("allow", "ask", "deny"), run.rules.counts(), strict=True)),
             "fence": run.fence,
             "worker": self.journal.worker,
@@ -167,7 +167,7 @@ class Orchestrator:
                     principal=str(request.principal),
                 )
             )
-        await self._taken(request, *events, expects=request.takes)
+        await self._taken(request, *events, expects=request.start_expects)
 
     async def _taken(
         self, request: RunRequest, *events: Event, expects: Sequence[Expectation]
@@ -198,13 +198,16 @@ class Orchestrator:
         if request.delegates and request.task.prompt is None:
             return DelegatePlanner(request.delegates)
         # Runs of before there were others say `procedure` where they mean the loop.
-        if request.task.prompt is not None and request.planner in {REACT, ProcedurePlanner.name}:
+        if request.task.prompt is not None and request.setup.planner in {
+            REACT,
+            ProcedurePlanner.name,
+        }:
             return None
-        found = self.planners.get(request.planner)
+        found = self.planners.get(request.setup.planner)
         if found is None:
             known = ", ".join(sorted({*self.planners, REACT}))
             raise UsageError(
-                f"no planner is called `{request.planner}`",
+                f"no planner is called `{request.setup.planner}`",
                 code="cannot_plan",
                 place="--planner",
                 fix=f"there are: {known}",
@@ -234,8 +237,13 @@ class Orchestrator:
             return RunResult("waiting_approval")
         error, output = runner.first_error(), runner.output()
         artifacts, warnings = runner.artifacts(), ()
-        if prompt is not None and runner.plan.output is None and request.model is not None:
-            asking = replace(request, tools=(), max_tool_rounds=0, before=planning.before())
+        if prompt is not None and runner.plan.output is None and request.setup.model is not None:
+            asking = replace(
+                request,
+                offer=replace(request.offer, tools=()),
+                limits=replace(request.limits, max_tool_rounds=0),
+                continuation=replace(request.continuation, messages=planning.before()),
+            )
             answered = await self._answer(asking, report(runner))
             output, error = answered.output, error or answered.error
             warnings = answered.warnings
@@ -246,19 +254,14 @@ class Orchestrator:
         from clawhive_core.runs.loop import ClearOldResults, Loop, LoopSettings
 
         settings = LoopSettings(
-            request.model or "",
-            request.tools,
-            request.catalog_revision,
-            request.max_tool_rounds,
-            instructions=request.instructions,
-            persona=request.persona,
-            polling=request.polling,
-            max_tokens=request.max_tokens,
-            before=request.before,
-            skills=request.skills,
+            request.setup.model or "",
+            request.offer,
+            request.limits,
+            request.continuation.messages,
+            request.setup.persona,
         )
-        if request.history is not None:
-            self.models.go_on(request.scope.run_id, request.history)
+        if (history := request.continuation.history) is not None:
+            self.models.go_on(request.scope.run_id, history)
         loop = Loop(
             self.door,
             self.models,
@@ -266,7 +269,7 @@ class Orchestrator:
             request.scope,
             request.principal,
             settings,
-            self.compaction or ClearOldResults(request.compact_at_tokens),
+            self.compaction or ClearOldResults(request.limits.compact_at_tokens),
             self._tools_of(request),
         )
         try:
@@ -279,7 +282,7 @@ class Orchestrator:
 
     def _tools_of(self, request: RunRequest) -> ToolsOfRun:
         """Return where a run's later tools come from; one that is to make no call gets none."""
-        if not request.max_tool_rounds:
+        if not request.limits.max_tool_rounds:
             return NO_TOOLS
         source = self.source
         return ToolsOfRun(partial(source.renewed, request), partial(source.named, request))
@@ -334,9 +337,29 @@ def _cancelled() -> RunResult:
     return RunResult("cancelled", error=error)
 
 
+def _optional_facts(request: RunRequest) -> dict[str, Any]:
+    """Return the facts that a run's start records only where there are any."""
+    facts: dict[str, Any] = {}
+    if request.replays is not None:
+        facts["replays"] = request.replays
+    if request.words is not None:
+        facts["words"] = Blob(list(request.words))
+    if request.setup.persona:
+        facts["persona"] = Blob(request.setup.persona)
+    if request.spawned_by.step_id is not None:
+        facts["parent_step_id"] = request.spawned_by.step_id
+    if request.delegates:
+        facts["delegates"] = list(request.delegates)
+    if request.continuation.history is not None:
+        facts["answers"] = request.continuation.history.answers
+    if request.offer.skills != SkillTools():
+        facts["skills"] = Blob(request.offer.skills.to_dict())
+    return facts
+
+
 def _unheard(request: RunRequest) -> Sequence[Mapping[str, Any]]:
     """Return what is said of a listener that failed: once, in the run that it was given to."""
-    return () if request.parent_run_id is not None else warnings_of(request.scope.signal)
+    return () if request.scope.parent_run_id is not None else warnings_of(request.scope.signal)
 
 
 def _error(error: ClawHiveError) -> dict[str, Any]:

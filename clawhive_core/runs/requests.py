@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawhive_core.capabilities import below, normalise, path_capability
 from clawhive_core.catalog.store import CatalogStore
@@ -36,19 +36,23 @@ from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import Conversations, last_turn, messages_of
 from clawhive_core.runs.offers import Offers, Shelf
-from clawhive_core.runs.options import RunOptions, callbacks_of, prompt_of, require_input
+from clawhive_core.runs.options import Asking, RunOptions, listener_of, prompt_of, require_input
 from clawhive_core.runs.plans.elevation import Declared, stated_by
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
 from clawhive_core.runs.record.lineage import line_of
 from clawhive_core.runs.record.ownership import fence_of
-from clawhive_core.runs.replays.recorded_run import remember
-from clawhive_core.runs.run import RunRequest
-from clawhive_core.runs.toolsets import Brought, Renewed, SkillTools, active_before
+from clawhive_core.runs.replays.recorded_run import Record, remember
+from clawhive_core.runs.run import (
+    Continuation,
+    Contract,
+    ModelSetup,
+    RunLimits,
+    RunRequest,
+    SpawnedBy,
+)
+from clawhive_core.runs.toolsets import Brought, Offer, SkillTools, active_before
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
-
-if TYPE_CHECKING:
-    from clawhive_core.runs.replays.recorded_run import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,43 +91,37 @@ class RequestMaker(Caching):
                 # Before the rest is read: what is answered meanwhile is found at the start.
                 turn = SessionAt(options.session, last_turn(self.log, options.session))
             said = self._conversations.before(options.session)
-            continues, before, history = said.run_id, said.messages, said.history()
+            continuation = Continuation(said.run_id, said.messages, said.history(), turn)
         else:
-            allow, continues, before = again.scope.allow, again.continues, again.before
-            history = None
-        return self.assemble(
-            Task(new_id("task"), prompt=text),
-            options,
-            principal,
-            before=before,
-            continues=continues,
-            history=history,
-            turn=turn,
-            title=preview(text, 80),
+            allow, before = again.scope.allow, again.continuation
+            continuation = Continuation(before.run_id, before.messages)
+        opened = active_before(self.log, continuation.run_id)
+        setup = self.model_setup(agent, options)
+        offer = self.offer(agent, allow, options.skills, opened)
+        request = self.assemble(
+            Task(new_id("task"), prompt=text), options, principal, title=preview(text, 80)
+        )
+        return replace(
+            request,
+            continuation=continuation,
             delegates=started_by_words(startable(self.config, self.catalog, principal), text),
-            **self.answering(agent, allow, options, opened=active_before(self.log, continues)),
+            setup=setup,
+            offer=offer,
+            limits=self.prompt_limits(request.limits),
         )
 
-    def answering(
-        self,
-        agent: Agent,
-        allow: AllowList | None,
-        options: RunOptions,
-        model: str | None = None,
-        opened: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        """Return what an agent answers a prompt with, as fields of a request.
+    def model_setup(
+        self, agent: Agent, options: RunOptions, model: str | None = None
+    ) -> ModelSetup:
+        """Return what an agent answers a prompt with.
 
         Args:
             agent: The agent.
-            allow: The tools that it sees.
             options: What the user chose.
             model: What answers where neither the user nor the agent names a model.
-            opened: The skills that were active in the conversation before.
 
         Raises:
             UnknownModel: No model is named.
-            UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
         chosen = options.model or agent.model or model or self.config.get("model.default")
         if not chosen:
@@ -132,14 +130,37 @@ class RequestMaker(Caching):
                 place="--model",
                 fix="try `--model scripted:demo`, or set `default` under [model] in clawhive.toml",
             )
-        return {
-            "model": chosen,
-            **self._shelf(agent, allow).offer(agent, options.skills, opened),
-            "max_tokens": self.config.get("model.max_tokens"),
-            "compact_at_tokens": self.config.get("loop.compact_at_tokens"),
-            "persona": agent.persona,
-            "planner": options.planner or agent.planner or self.config.get("model.planner"),
-        }
+        planner = options.planner or agent.planner or self.config.get("model.planner")
+        return ModelSetup(chosen, planner, agent.persona)
+
+    def offer(
+        self,
+        agent: Agent,
+        allow: AllowList | None,
+        active: Sequence[str] = (),
+        opened: Sequence[str] = (),
+    ) -> Offer:
+        """Return what an agent's model is offered, of the tools that the agent sees.
+
+        Args:
+            agent: The agent.
+            allow: The tools that it sees.
+            active: The skills that the user named.
+            opened: Those that were active in the conversation before.
+
+        Raises:
+            UsageError: A skill that is to be active is unknown, not loaded or not trusted.
+        """
+        found = self._shelf(agent, allow).offer(agent, active, opened)
+        return Offer(self.catalog.current.revision) if found is None else found
+
+    def prompt_limits(self, limits: RunLimits) -> RunLimits:
+        """Return limits with those of a prompt's answers, as the configuration has them."""
+        return replace(
+            limits,
+            max_tokens=self.config.get("model.max_tokens"),
+            compact_at_tokens=self.config.get("loop.compact_at_tokens"),
+        )
 
     def _shelf(self, agent: Agent, allow: AllowList | None) -> Shelf:
         root = str(self.config.root)
@@ -147,18 +168,16 @@ class RequestMaker(Caching):
         library = self.library.only(agent.skills)
         return Shelf(self.catalog.current, self.offers, library, allow, denies, variables)
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what a running agent is offered by now; None under the revision that it has."""
         del step_id
         now = self.catalog.current.revision
         if now == revision:
             return None
         agent = Agent.read(self.config, request.principal)
-        skills = request.skills
-        offer = self._shelf(agent, request.scope.allow).offer(agent, skills.active, skills.opened)
-        if not offer:
-            return None
-        return Renewed(now, offer["tools"], offer["skills"], offer["polling"])
+        skills = request.offer.skills
+        shelf = self._shelf(agent, request.scope.allow)
+        return shelf.offer(agent, skills.active, skills.opened)
 
     def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
         """Return the tools of these names, as far as a running agent may have them."""
@@ -182,16 +201,11 @@ class RequestMaker(Caching):
         skills = [each for each in self.skills if known is None or each.id in known]
         full_name, skill, task_type = find_task_type(skills, name, self.left_out)
         task = make_task(full_name, task_type, given)
-        return self.assemble(
-            task,
-            options,
-            principal,
-            skill=self._declared(skill, task_type),
-            title=full_name,
-            delegates=started_by_type(startable(self.config, self.catalog, principal), full_name),
-            task_type=task_type.to_dict(),
-            grounds=skill_grounds(skill),
-        )
+        rights = self._declared(skill, task_type)
+        contract = Contract(task_type.to_dict(), rights, skill_grounds(skill))
+        request = self.assemble(task, options, principal, title=full_name, contract=contract)
+        starts = started_by_type(startable(self.config, self.catalog, principal), full_name)
+        return replace(request, delegates=starts)
 
     def considered(self, options: RunOptions, task: str | None = None) -> RunRequest:
         """Return the request of a run that is only thought of, of a task type or of nothing.
@@ -204,21 +218,17 @@ class RequestMaker(Caching):
         if task is None:
             return self.assemble(Task(new_id("task")), options, agent)
         full_name, skill, task_type = find_task_type(self.skills, task, self.left_out)
-        return self.assemble(
-            Task(new_id("task"), full_name),
-            options,
-            agent,
-            skill=self._declared(skill, task_type),
-            task_type=task_type.to_dict(),
-        )
+        contract = Contract(task_type.to_dict(), self._declared(skill, task_type))
+        return self.assemble(Task(new_id("task"), full_name), options, agent, contract=contract)
 
     def assemble(
         self,
         task: Task,
         options: RunOptions,
         principal: Principal = DEFAULT_AGENT,
-        skill: Declared | None = None,
-        **more: Any,
+        *,
+        title: str = "",
+        contract: Contract | None = None,
     ) -> RunRequest:
         """Return a request with a fresh run, its rights and its artifacts folder.
 
@@ -226,8 +236,8 @@ class RequestMaker(Caching):
             task: What the run is for.
             options: How to run it.
             principal: Who acts.
-            skill: What the skill of its task type declares.
-            **more: Further fields of the request.
+            title: What listings call it.
+            contract: What the skill of its task type declares.
         """
         run_id = new_id("run")
         artifacts = run_folder(self.config, options.out, run_id)
@@ -235,7 +245,8 @@ class RequestMaker(Caching):
         target = Target(task.task_id, str(principal), self._variables(artifacts))
         given = derived(self._counting(options.session, principal), task.task_id, str(principal))
         variables = target.variables
-        declared = replace(skill, variables=variables) if skill else Declared(variables=variables)
+        contract = contract or Contract()
+        declared = replace(contract.rights or Declared(), variables=variables)
         given += target.grants(declared.of_task(), "skill")
         grants = self._grants(target, options, declared.permissions, given)
         scope = RunScope(
@@ -248,23 +259,27 @@ class RequestMaker(Caching):
             artifacts=artifacts,
             rules=self.rules(grants, artifacts),
             allow=allow_list(self.config, principal),
-            grounds=grounds_of(task, more.get("task_type"), options.words),
+            grounds=grounds_of(task, contract.task_type, options.words),
             fence=1,
-            **self._surroundings(options),
         )
-        rounds = options.max_tool_rounds
         return RunRequest(
             task,
-            scope,
+            self._surrounded(scope, options),
             principal,
-            self.catalog.current.revision,
-            max_tool_rounds=self.config.get("loop.max_tool_rounds") if rounds is None else rounds,
-            budget=budget_limits(self.config, principal),
-            grants=tuple(grants),
-            words=options.words,
-            declared=declared if skill else None,
-            **more,
+            title,
+            options.words,
+            tuple(grants),
+            replace(contract, rights=declared if contract.rights else None),
+            offer=Offer(self.catalog.current.revision),
+            limits=self.limits(principal, options.max_tool_rounds),
         )
+
+    def limits(self, principal: Principal, max_tool_rounds: int | None = None) -> RunLimits:
+        """Return the bounds of a run, of the rounds those that its caller chose."""
+        rounds = max_tool_rounds
+        if rounds is None:
+            rounds = self.config.get("loop.max_tool_rounds")
+        return RunLimits(rounds, budget=budget_limits(self.config, principal))
 
     def resumed(self, run_id: str, options: RunOptions) -> RunRequest:
         """Return the request of a recorded run that goes on, with the rights that it still has.
@@ -272,15 +287,13 @@ class RequestMaker(Caching):
         Raises:
             NotReplayable: Its task type is gone.
         """
-        from clawhive_core.runs.replays.recorded_run import Record
-
         record = Record.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
         book, present = self._book(), datetime.now(UTC)
         rights = book.of_task(run.task_id, present) + book.of_steps(run.run_id, present)
         since = self._counting(run.conversation_id, request.principal)
-        if request.parent_run_id is not None:  # what it has for good its parent gave it
+        if run.parent_run_id is not None:  # what it has for good its parent gave it
             since = [each for each in since if each.scope == "session"]
         variables = self._variables(run.artifacts)
         declared = replace(self._permitted(request), variables=variables, over=record.over)
@@ -291,19 +304,17 @@ class RequestMaker(Caching):
             asked=record.asked,
             grounds=self._remembered(request, record),
             fence=fence_of(self.log, run_id) + 1,
-            **self._surroundings(options),
         )
-        return replace(request, scope=scope, declared=declared)
+        contract = replace(request.contract, rights=declared)
+        return replace(request, scope=self._surrounded(scope, options), contract=contract)
 
     def _remembered(self, request: RunRequest, record: Record) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
-        from clawhive_core.runs.replays.recorded_run import Record
-
         above = None
-        if request.parent_run_id is not None:
-            parent = Record.load(self.log, request.parent_run_id)
+        if request.scope.parent_run_id is not None:
+            parent = Record.load(self.log, request.scope.parent_run_id)
             above = self._remembered(self.recorded(parent), parent)
-        grounds = grounds_of(request.task, request.task_type, request.words)
+        grounds = grounds_of(request.task, request.contract.task_type, request.words)
         remember(grounds, record, self.catalog.current)
         return grounds if above is None else grounds.below(above)
 
@@ -339,16 +350,19 @@ class RequestMaker(Caching):
         """The watch for revocations made elsewhere, for all runs of this process."""
         return Revocations(self.log, self.config.user_dir)
 
-    def _surroundings(self, options: RunOptions) -> dict[str, Any]:
-        return {
-            "command": options.command,
-            "profile": self.config.get("user.profile") or {},
-            "secrets": self.env.get,
-            "streams": options.stream,
-            "approve": options.approve,
-            **callbacks_of(options),
-            "revocations": self.revocations,
-        }
+    def _surrounded(self, scope: RunScope, options: RunOptions) -> RunScope:
+        """Return a scope with what surrounds a run today: the caller, the user, the secrets."""
+        return replace(
+            scope,
+            command=options.command,
+            profile=self.config.get("user.profile") or {},
+            secrets=self.env.get,
+            signal=listener_of(options),
+            streams=options.stream,
+            approve=options.approve,
+            ask=None if options.ask is None else Asking(options.ask),
+            revocations=self.revocations,
+        )
 
     def recorded(self, record: Record) -> RunRequest:
         """Return the request of a recorded run, with today's task type.
@@ -361,10 +375,10 @@ class RequestMaker(Caching):
         task = Task(
             row["task_id"], row["task_type"], record.resolve_blobs(row["input"]), row["prompt"]
         )
-        task_type = grounds = None
+        contract = Contract()
         if task.task_type is not None:
             skill, found = self._todays(task.task_type, record.run_id)
-            task_type, grounds = found.to_dict(), skill_grounds(skill)
+            contract = Contract(found.to_dict(), grounds=skill_grounds(skill))
         scope = RunScope(
             trace_id=str(event.trace_id),
             task_id=task.task_id,
@@ -381,27 +395,30 @@ class RequestMaker(Caching):
             task,
             scope,
             Principal.parse(str(event.principal)),
-            body["catalog_revision"],
-            tools=tuple(ToolDef(*each) for each in record.resolve_blobs(body["tools"])),
-            task_type=task_type,
-            model=body["model"],
-            max_tool_rounds=body["max_tool_rounds"],
-            budget=BudgetLimits.from_dict(body.get("budget", {})),
-            polling=frozenset(body.get("polling", ())),
-            max_tokens=body.get("max_tokens", 4096),
-            compact_at_tokens=body.get("compact_at_tokens", 2**53),
-            before=messages_of(self.log, body.get("continues")),
-            continues=body.get("continues"),
-            planner=body["planner"],
-            title=body["title"],
-            instructions=record.resolve_blobs(body.get("instructions", "")),
-            words=record.resolve_blobs(body.get("words")),
-            parent_run_id=body["parent_run_id"],
-            persona=record.resolve_blobs(body.get("persona", "")),
-            parent_step_id=body.get("parent_step_id"),
+            body["title"],
+            record.resolve_blobs(body.get("words")),
+            contract=contract,
+            setup=ModelSetup(
+                body["model"], body["planner"], record.resolve_blobs(body.get("persona", ""))
+            ),
+            offer=Offer(
+                body["catalog_revision"],
+                tuple(ToolDef(*each) for each in record.resolve_blobs(body["tools"])),
+                SkillTools.from_dict(record.resolve_blobs(body.get("skills"))),
+                frozenset(body.get("polling", ())),
+                record.resolve_blobs(body.get("instructions", "")),
+            ),
+            limits=RunLimits(
+                body["max_tool_rounds"],
+                body.get("max_tokens", 4096),
+                body.get("compact_at_tokens", 2**53),
+                BudgetLimits.from_dict(body.get("budget", {})),
+            ),
+            continuation=Continuation(
+                body.get("continues"), messages_of(self.log, body.get("continues"))
+            ),
+            spawned_by=SpawnedBy(body.get("parent_step_id")),
             delegates=tuple(body.get("delegates", ())),
-            grounds=grounds,
-            skills=SkillTools.from_dict(record.resolve_blobs(body.get("skills"))),
             replays=body.get("replays"),
         )
 
@@ -447,7 +464,7 @@ class TodaysTools:
 
     requests: Callable[[], RequestMaker]
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on, None where the revision is still the current."""
         return self.requests().renewed(request, revision, step_id)
 

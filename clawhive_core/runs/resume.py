@@ -44,7 +44,7 @@ from clawhive_core.runs.replays.replay import (
 )
 from clawhive_core.runs.replays.replay_live import repeated_embeddings, repeated_turn
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.runs.toolsets import Brought, Renewed
+from clawhive_core.runs.toolsets import Brought, Offer
 
 
 class ResumingJournal(RecordedJournal):
@@ -156,7 +156,7 @@ class ResumingOffers:
     record: Record
     live: ToolSource
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on."""
         if self.record.waiting.get((step_id, "model.start")):
             return RecordedOffers(self.record).renewed(request, revision, step_id)

@@ -7,20 +7,74 @@ from dataclasses import field
 from typing import Any
 
 from clawhive_core.execution.scope import RunScope
-from clawhive_core.model.events import Blob
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmMessage
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.runs import RunStatus, Task
-from clawhive_core.model.tools import Artifact, ToolDef
+from clawhive_core.model.tools import Artifact
 from clawhive_core.policy.grounding import SkillGrounds
-from clawhive_core.protocols.ledger import Expectation, RunFree, SessionAt
+from clawhive_core.protocols.ledger import AgentsBelow, Expectation, RunFree, SessionAt
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import History
 from clawhive_core.runs.plans.elevation import Declared
-from clawhive_core.runs.record.ownership import admits
-from clawhive_core.runs.toolsets import SkillTools
+from clawhive_core.runs.toolsets import Offer
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The part of a run that the skill of its task type declares; empty without one."""
+
+    task_type: Mapping[str, Any] | None = None
+    """The manifest's entry."""
+    rights: Declared | None = None
+    grounds: SkillGrounds | None = None
+    """What the skill reads on from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSetup:
+    """The model of a run, and what plans for it."""
+
+    model: str | None = None
+    """`PROVIDER:NAME`; None where no model has a part in the run."""
+    planner: str = "procedure"
+    persona: str = ""
+    """What the loop's system prompt begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The bounds of one run."""
+
+    max_tool_rounds: int = 25
+    max_tokens: int = 8192
+    """The longest answer of a model."""
+    compact_at_tokens: int = 150_000
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The conversation that a run goes on with; empty where it begins one."""
+
+    run_id: str | None = None
+    """The last run of it, up to whose end `messages` go."""
+    messages: tuple[LlmMessage, ...] = ()
+    history: History | None = None
+    """What the log holds of the messages; None where that is to be recorded with the run's own
+    requests."""
+    turn: SessionAt | None = None
+    """The last answered turn, as the messages were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnedBy:
+    """The step of another run that a sub-agent's run was started by."""
+
+    step_id: str | None = None
+    agents_total: int = 0
+    """How many sub-agents the task may start in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,79 +84,29 @@ class RunRequest:
     task: Task
     scope: RunScope
     principal: Principal
-    catalog_revision: str
-    tools: tuple[ToolDef, ...] = ()
-    """What a model is offered."""
-    task_type: Mapping[str, Any] | None = None
-    """The manifest's entry, for a task of a skill."""
-    model: str | None = None
-    max_tool_rounds: int = 25
-    budget: BudgetLimits = field(default_factory=BudgetLimits)
-    polling: frozenset[str] = frozenset()
-    """The offered tools that may well answer the same call differently."""
-    max_tokens: int = 8192
-    """The longest answer of a model."""
-    compact_at_tokens: int = 150_000
-    before: tuple[LlmMessage, ...] = ()
-    """What was said in the conversation before, up to the end of the run `continues`."""
-    continues: str | None = None
-    turn: SessionAt | None = None
-    """The last answered turn of its conversation, as `before` was read."""
-    history: History | None = None
-    """What the log holds of `before`; None where that is to be recorded with its own requests."""
-    planner: str = "procedure"
-    grants: tuple[CapabilityGrant, ...] = ()
-    parent_run_id: str | None = None
     title: str = ""
-    instructions: str = ""
-    """What the loop's system prompt says beside its own words: the skills."""
-    replays: Mapping[str, str] | None = None
-    """`run_id` and `mode`, where this run repeats another one."""
-    declared: Declared | None = None
-    """What the skill of the task type says of rights; None where a skill has no part in it."""
     words: Sequence[str] | None = None
     """What the user said, where the task is not in the user's own words."""
-    grounds: SkillGrounds | None = None
-    """What the skill of its task reads on from."""
-    persona: str = ""
-    """What the loop's system prompt begins with."""
-    parent_step_id: str | None = None
-    """The step of the parent that started it."""
+    grants: tuple[CapabilityGrant, ...] = ()
+    contract: Contract = field(default_factory=Contract)
+    setup: ModelSetup = field(default_factory=ModelSetup)
+    offer: Offer = field(default_factory=Offer)
+    limits: RunLimits = field(default_factory=RunLimits)
+    continuation: Continuation = field(default_factory=Continuation)
+    spawned_by: SpawnedBy = field(default_factory=SpawnedBy)
     delegates: tuple[str, ...] = ()
     """The agents that rules start with it."""
-    skills: SkillTools = field(default_factory=SkillTools)
-    """What skills have to do with its tools."""
-    most_agents: int = 0
-    """How many sub-agents its task may start in all, where it is one."""
+    replays: Mapping[str, str] | None = None
+    """`run_id` and `mode`, where this run repeats another one."""
 
     @property
-    def takes(self) -> tuple[Expectation, ...]:
+    def start_expects(self) -> tuple[Expectation, ...]:
         """The expectations of its start."""
         run = self.scope
-        if self.parent_run_id is None:
-            free = RunFree(run.run_id)
-            return (free,) if self.turn is None else (free, self.turn)
-        return admits(run.run_id, run.trace_id, self.most_agents)
-
-    @property
-    def rest(self) -> dict[str, Any]:
-        """The facts that its start records only where there are any."""
-        facts: dict[str, Any] = {}
-        if self.replays is not None:
-            facts["replays"] = self.replays
-        if self.words is not None:
-            facts["words"] = Blob(list(self.words))
-        if self.persona:
-            facts["persona"] = Blob(self.persona)
-        if self.parent_step_id is not None:
-            facts["parent_step_id"] = self.parent_step_id
-        if self.delegates:
-            facts["delegates"] = list(self.delegates)
-        if self.history is not None:
-            facts["answers"] = self.history.answers
-        if self.skills != SkillTools():
-            facts["skills"] = Blob(self.skills.to_dict())
-        return facts
+        if run.parent_run_id is not None:
+            return RunFree(run.run_id), AgentsBelow(run.trace_id, self.spawned_by.agents_total)
+        turn = self.continuation.turn
+        return (RunFree(run.run_id),) if turn is None else (RunFree(run.run_id), turn)
 
     @property
     def is_session(self) -> bool:

@@ -18,7 +18,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.errors import NeedHumanApproval, RunBusy, RunError, ToolError
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.recorded import resolve_blobs
-from clawhive_core.execution.scope import CallScope, RunScope, Signal
+from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.ids import new_id
@@ -34,12 +34,12 @@ from clawhive_core.policy.grants import derived
 from clawhive_core.policy.grounding import Grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.agents import AGENTS, Agent, allow_list, budget_limits
+from clawhive_core.runs.agents import AGENTS, Agent, allow_list
 from clawhive_core.runs.record.lineage import below, child_of_step, end_of, line_of, start_of
 from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.responses import no_answer
-from clawhive_core.runs.run import RunRequest
+from clawhive_core.runs.run import RunRequest, SpawnedBy
 
 _TIMEOUT_MS = 3_600_000
 _POLL_SECONDS = 0.5
@@ -304,23 +304,26 @@ class Nursery:
             grounds=Grounds(*parent.grounds.words).below(parent.grounds),
             parent_run_id=parent.run_id,
             fence=1,
-            **aside(parent),
+            # Nobody is asked while its parent's call runs: it parks, and its parent with it, whose
+            # time does not run while a person thinks.
+            approve="deny" if parent.approve == "deny" else "park",
+            ask=None,
+            streams=False,
+            asked=frozenset[str | None](),
         )
         model = start_of(self.log, parent.run_id)["model"]
+        maker = self.maker
         return RunRequest(
             wanted,
             scope,
             agent.principal,
-            self.maker.catalog.current.revision,
-            max_tool_rounds=self.config.get("loop.max_tool_rounds"),
-            budget=budget_limits(self.config, agent.principal),
-            grants=tuple(grants),
-            title=preview(task, 80),
-            parent_run_id=parent.run_id,
-            parent_step_id=call.step_id,
-            words=parent.grounds.words,
-            most_agents=self.config.get("limits.agents_total"),
-            **self.maker.answering(agent, allow, RunOptions(), model),
+            preview(task, 80),
+            parent.grounds.words,
+            tuple(grants),
+            setup=maker.model_setup(agent, RunOptions(), model),
+            offer=maker.offer(agent, allow),
+            limits=maker.prompt_limits(maker.limits(agent.principal)),
+            spawned_by=SpawnedBy(call.step_id, self.config.get("limits.agents_total")),
         )
 
     def _refuse_depth(self, agent: Agent, line: Sequence[Principal]) -> None:
@@ -333,20 +336,6 @@ class Nursery:
                     code="agent_depth_exceeded",
                     fix="do it without a further sub-agent",
                 )
-
-
-def aside(parent: RunScope) -> dict[str, object]:
-    """Return what a sub-agent's scope does otherwise than its parent's.
-
-    Nobody is asked while its parent's call runs: it parks, and its parent with it, whose time does
-    not run while a person thinks.
-    """
-    return {
-        "approve": "deny" if parent.approve == "deny" else "park",
-        "ask": None,
-        "streams": False,
-        "asked": frozenset[str | None](),
-    }
 
 
 def _handed_on(call: CallScope, folder: str) -> Iterator[CapabilityGrant]:

@@ -99,6 +99,37 @@ class SkillTools:
         return tools if len(found) == len(tools) else tuple(found.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools and skills that a model is offered under one revision of the catalog."""
+
+    revision: str = ""
+    tools: tuple[ToolDef, ...] = ()
+    skills: SkillTools = field(default_factory=SkillTools)
+    """What skills have to do with the tools."""
+    polling: frozenset[str] = frozenset()
+    """The tools that may well answer the same call differently."""
+    instructions: str = ""
+    """What the loop's system prompt says beside its own words: the skills."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a `tools.changed` holds it: without the instructions, which stay."""
+        return {
+            "catalog_revision": self.revision,
+            "tools": Blob([[each.name, each.description, each.parameters] for each in self.tools]),
+            "skills": Blob(self.skills.to_dict()),
+            "polling": sorted(self.polling),
+        }
+
+    @classmethod
+    def from_event(cls, log: Ledger, event: Event) -> Offer:
+        """Return what the body of a `tools.changed` says."""
+        body: Mapping[str, Any] = resolve_blobs(log, event.body)
+        tools = tuple(ToolDef(*each) for each in body["tools"])
+        skills = SkillTools.from_dict(body["skills"])
+        return cls(body["catalog_revision"], tools, skills, frozenset(body["polling"]))
+
+
 @dataclass(slots=True)
 class Offering:
     """The tools that a loop's model is offered, from turn to turn."""
@@ -114,9 +145,9 @@ class Offering:
     """The turn from which a tool is gone."""
 
     @classmethod
-    def of(cls, tools: tuple[ToolDef, ...], skills: SkillTools) -> Offering:
+    def of(cls, offer: Offer) -> Offering:
         """Return what a loop begins with."""
-        return cls(tools, skills, _callable(tools, skills))
+        return cls(offer.tools, offer.skills, _callable(offer.tools, offer.skills))
 
     def brought(
         self, enables: Enablement, named: Callable[[Sequence[str]], Brought]
@@ -153,12 +184,13 @@ class Offering:
         if self.enabled is not None:
             self.enabled.names -= gone
 
-    def renew(self, tools: tuple[ToolDef, ...], skills: SkillTools) -> bool:
+    def renew(self, offer: Offer) -> bool:
         """Offer what another revision of the catalog has; whether that is anything else."""
         before, enabled = self.tools, self.enabled
-        self.tools, self.skills, self.enabled = tools, skills, _callable(tools, skills)
+        self.tools, self.skills = offer.tools, offer.skills
+        self.enabled = _callable(offer.tools, offer.skills)
         for name in self._opened:
-            brought = skills.brings.get(name, Brought())
+            brought = offer.skills.brings.get(name, Brought())
             self._further.update({tool.name: tool for tool in brought.tools})
         self._add(tuple(self._further.values()))
         return (before, enabled) != (self.tools, self.enabled)
@@ -194,33 +226,6 @@ def active_before(log: Ledger, run_id: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*recorded.opened, *recorded.active, *opened)))
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """The offer to an agent under another revision of the catalog."""
-
-    revision: str
-    tools: tuple[ToolDef, ...]
-    skills: SkillTools
-    polling: frozenset[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the log holds it."""
-        return {
-            "catalog_revision": self.revision,
-            "tools": Blob([[each.name, each.description, each.parameters] for each in self.tools]),
-            "skills": Blob(self.skills.to_dict()),
-            "polling": sorted(self.polling),
-        }
-
-    @classmethod
-    def from_event(cls, log: Ledger, event: Event) -> Renewed:
-        """Return what the body of a `tools.changed` says."""
-        body: Mapping[str, Any] = resolve_blobs(log, event.body)
-        tools = tuple(ToolDef(*each) for each in body["tools"])
-        skills = SkillTools.from_dict(body["skills"])
-        return cls(body["catalog_revision"], tools, skills, frozenset(body["polling"]))
-
-
 def enabled_in(log: Ledger, event: Event) -> Brought:
     """Return the tools that a `tools.enabled` of a core tool's result brought."""
     body: Mapping[str, Any] = resolve_blobs(log, event.body)
@@ -232,7 +237,7 @@ def enabled_in(log: Ledger, event: Event) -> Brought:
 class ToolsOfRun:
     """A source, as the loop of one run asks it."""
 
-    renewed: Callable[[str, str], Renewed | None]
+    renewed: Callable[[str, str], Offer | None]
     named: Callable[[Sequence[str], str], Brought]
 
 

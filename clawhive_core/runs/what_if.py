@@ -69,10 +69,11 @@ class Situation:
 
 
 def _of_steps(request: RunRequest) -> dict[str, list[CapabilityGrant]]:
-    if request.declared is None or request.task_type is None:
+    contract = request.contract
+    if contract.rights is None or contract.task_type is None:
         return {}
     run_id, principal = request.scope.run_id, request.principal
-    return request.declared.of_each(request.task_type, run_id, principal)
+    return contract.rights.of_each(contract.task_type, run_id, principal)
 
 
 def _no_step(step: str, task: str | None, known: list[str]) -> UsageError:

@@ -30,7 +30,7 @@ def hive(**flags):
 async def test_a_tool_outside_the_list_is_unknown_to_the_agent_and_not_offered():
     async with hive() as house:
         reader = house._requests.prompt("x", RunOptions(model="scripted:demo", agent="reader"))
-        names = {each.name for each in reader.tools}
+        names = {each.name for each in reader.offer.tools}
         assert "demo.read" in names
         assert not {"demo.write", "demo.listed"} & names
         async with house.session("agent:reader") as session:
@@ -106,7 +106,7 @@ async def test_runs_of_one_revision_are_offered_the_same_list_until_a_tool_is_ad
 
         def tools(agent):
             options = RunOptions(model="scripted:demo", agent=agent)
-            return house._requests.prompt("x", options).tools
+            return house._requests.prompt("x", options).offer.tools
 
         first = tools("reader")
         assert tools("reader") is first

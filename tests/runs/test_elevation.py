@@ -19,6 +19,7 @@ from clawhive_core.policy.grants import GrantBook
 from clawhive_core.policy.rules import Rules
 from clawhive_core.runs.plans.elevation import PROCEDURE, Declared, stated_by
 from clawhive_core.runs.plans.task_tools import task_providers
+from clawhive_core.runs.run import ModelSetup
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.testing import memory_hive
 
@@ -199,7 +200,7 @@ async def test_a_step_that_another_planner_made_asks(getting):
         hive.skills.append(skill(step("one", permissions=[DOCS])))
         hive._orchestrator.planners = {"mine": Planner()}
         request = hive._requests.task("job", {}, RunOptions())
-        result = await hive._orchestrator.run(replace(request, planner="mine"))
+        result = await hive._orchestrator.run(replace(request, setup=ModelSetup(planner="mine")))
         assert result.status == "waiting_approval"
         await hive.log.flush()
         assert steps_of(hive) == [("one", "net.http:https://h.example/docs/**", "ask", True)]

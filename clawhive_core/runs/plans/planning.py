@@ -67,7 +67,7 @@ class Planning:
         return runner
 
     async def _round(self, planner: Planner, number: int, failed: dict[str, str]) -> PlanRunner:
-        request = self.request
+        request, contract = self.request, self.request.contract
         plan = await self._plan(planner, failed)
         self.plans.append(plan)
         new = tuple(step for step in plan.steps if step.name not in self._steps)
@@ -81,8 +81,8 @@ class Planning:
             request.principal,
             request.task,
             plan,
-            None if request.task_type is None else request.declared,
-            grounds=request.grounds,
+            None if contract.task_type is None else contract.rights,
+            grounds=contract.grounds,
             results=dict(self._results),
             prefix=f"p{number}." if number or self._names_a_turn(plan) else "",
         )
@@ -110,23 +110,23 @@ class Planning:
 
     def _context(self, failed: dict[str, str]) -> PlanContext:
         request = self.request
-        told = (request.persona, request.instructions)
+        told = (request.setup.persona, request.offer.instructions)
         return PlanContext(
-            request.tools,
-            request.task_type,
+            request.offer.tools,
+            request.contract.task_type,
             self.complete,
             failed,
             {name: result.output for name, result in self._results.items()},
             tuple(self.plans),
-            request.before,
-            request.model,
+            request.continuation.messages,
+            request.setup.model,
             "\n\n".join(text for text in told if text),
         )
 
     def before(self) -> tuple[LlmMessage, ...]:
         """Return the conversation up to the report: the prompt, and what was planned for it."""
         asked = LlmMessage.text("user", self.task.prompt or "")
-        return (*self.request.before, asked, *as_said(self.plans))
+        return (*self.request.continuation.messages, asked, *as_said(self.plans))
 
     def _names_a_turn(self, plan: Plan) -> bool:
         """Whether a step has the name of a turn of the loop, which may answer the prompt."""

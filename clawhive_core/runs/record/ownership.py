@@ -12,9 +12,7 @@ from clawhive_core.model.runs import ENDED
 from clawhive_core.protocols.ledger import (
     EXECUTED,
     AgentsBelow,
-    Expectation,
     Ledger,
-    RunFree,
     RunIs,
     RunsWhere,
     SessionAt,
@@ -27,17 +25,6 @@ STOPPED = frozenset({"waiting_approval", "interrupted"})
 
 _TRIES = 3
 """How often a cancellation begins anew where the run goes from hand to hand meanwhile."""
-
-
-def admits(run_id: str, trace_id: str, most: int) -> tuple[Expectation, ...]:
-    """Return what the start of a sub-agent's run expects.
-
-    Args:
-        run_id: The run.
-        trace_id: What it has in common with every run of its task.
-        most: How many sub-agents the task may start in all.
-    """
-    return RunFree(run_id), AgentsBelow(trace_id, most)
 
 
 def not_taken(run_id: str, error: Unmet) -> RunError:

@@ -40,7 +40,7 @@ from clawhive_core.runs.replays.recorded_run import (
     shortened,
 )
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.runs.toolsets import Brought, Renewed, enabled_in
+from clawhive_core.runs.toolsets import Brought, Offer, enabled_in
 
 NOT_RECORDED = "not_recorded"
 
@@ -118,11 +118,11 @@ class RecordedOffers:
 
     record: Record
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Renewed | None:
+    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what was offered from a turn on, None where nothing changed."""
         del request, revision
         queue = self.record.waiting.get((step_id, "tools.changed"))
-        return Renewed.from_event(self.record.log, queue[0].event) if queue else None
+        return Offer.from_event(self.record.log, queue[0].event) if queue else None
 
     def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
         """Return what a result brought."""
