@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.made_skills import made, written
 from benchmarks.skill_defects import DEFECTS, QUIET, _checked, judged, mutants
+from clawhive_core.skills.contracts.schema import check_patterns
 
 SEED = 20261122
 
@@ -114,6 +115,8 @@ def strict(place):
         ("[it](#part) [it](https://x.y/z) [it](mailto:a@b.c) [it](/root) [it]({base}/x)\n", []),
         ("`[it](none.md)`\n\n```md\n[it](none.md)\n```\n~~~\n[it](none.md)\n~~~\n", []),
         ("```md\n[it](none.md)\n```\n\n[it](none.md)\n", [("CH0215", 9, 6)]),
+        ("````\n```\n[it](none.md)\n`````\n[it](none.md)\n", [("CH0215", 9, 6)]),
+        ("```a``` [it](none.md)\n~~~ open\n[it](none.md)\n", [("CH0215", 5, 14)]),
         ("Run `python scripts/none.py` and scripts/none.py\n", [("CH0216", 5, 13)]),
         ("Run other/scripts/none.py, ${HOME}/scripts/none.py, scripts/NAME\n", []),
         ("Run `./scripts/run.sh`, `sh scripts/run.sh`\n", [("CH0217", 5, 6)]),
@@ -127,10 +130,23 @@ def test_what_a_body_points_at_is_looked_up(strict, body, expected):
     assert strict(body, **files) == expected
 
 
-def test_links_of_a_hostile_body_take_no_time_and_leave_no_trace(strict):
+def test_a_hostile_body_leaves_no_trace(strict):
     body = "[" * 5_000 + "](x" * 5_000 + "`" * 5_000 + "\n" + "~~~\n" * 2_000 + "[a](\x00)\n"
     found = strict(body)
     assert {code for code, _, _ in found} <= {"CH0004", "CH0214", "CH0215"}
+
+
+@pytest.mark.parametrize(
+    "part", ["[", "[]", "![a](", "[a](b ", "`", "`a", "``a`", "```a\n", "~~~\n"]
+)
+def test_a_body_as_long_as_can_be_is_read_once(strict, part):
+    """Reading it anew from each place, as all of these once were, would take an hour."""
+    body = part * (1_000_000 // len(part)) + "\n"
+    assert {code for code, _, _ in strict(body)} <= {"CH0214", "CH0215"}
+
+
+def test_a_pattern_of_open_brackets_is_read_once():
+    assert list(check_patterns({"pattern": "[" * 1_000_000})) == []
 
 
 @pytest.mark.promise("P-228")

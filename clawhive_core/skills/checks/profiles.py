@@ -63,9 +63,11 @@ MAX_LINES = 500
 MAX_LINKS = 200
 """The number of links and scripts of one body that are looked up."""
 
-_FENCED = pattern(r"(?m)^[ \t]*(`{3,}|~{3,})[^\n]*\n(?:.*\n)*?[ \t]*\1[`~]*[ \t]*$")
-_CODE = pattern(r"(`+)[^`\n]+\1")
-_LINK = pattern(r"!?\[[^\]\n]*\]\(<?([^()<>\s]+)>?(?:[ \t]+\"[^\"\n]*\")?\)")
+# Each begins where no other attempt did and gives nothing back, so that a body of brackets or of
+# backticks is read once, however long it is.
+_FENCE = pattern(r"[ \t]*(`{3,}(?![^\n]*`)|~{3,})")
+_CODE = pattern(r"(?<!`)(`++)[^`\n]++\1")
+_LINK = pattern(r"!?\[[^\[\]\n]*+\]\(<?([^()<>\s]++)>?(?:[ \t]++\"[^\"\n]*+\")?\)")
 _SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:|[#/\\?]|.*[{}$*|]")
 _SCRIPT = pattern(
     r"(?<![\w/.~}-])(\./)?(scripts/[\w./-]*\w\.(?:py|sh|bash|js|mjs|ts|rb|pl))(?![\w/])"
@@ -107,7 +109,7 @@ class _Body:
             yield place.finding("CH0214", "note", message, fix)
 
     def links(self) -> Iterator[Finding]:
-        prose = _CODE.sub(_blank, _FENCED.sub(_blank, self._raw[self._start :]))
+        prose = _CODE.sub(_blank, _unfenced(self._raw[self._start :]))
         for number, match in enumerate(_LINK.finditer(prose)):
             target = match[1]
             if number >= MAX_LINKS:
@@ -147,8 +149,22 @@ class _Body:
         return Place(shown_path(self._file), self._raw.count("\n", 0, offset) + 1, offset - begin)
 
 
+def _unfenced(text: str) -> str:
+    """Return a text with blanks in place of its fenced code; a fence left open ends with it."""
+    lines, fence = text.split("\n"), ""
+    for number, line in enumerate(lines):
+        mark = line.strip(" \t\r")
+        if fence:
+            lines[number] = " " * len(line)
+            if mark.startswith(fence) and not mark.strip(fence[0]):
+                fence = ""
+        elif found := _FENCE.match(line):
+            lines[number], fence = " " * len(line), found[1]
+    return "\n".join(lines)
+
+
 def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
+    return " " * len(match[0])
 
 
 def same_but_for_case(folder: Path) -> Iterator[Finding]:

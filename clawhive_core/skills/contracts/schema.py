@@ -139,7 +139,7 @@ def _second_library(schema: Mapping[str, Any]) -> SchemaMistake | None:
 
 
 _TOKEN = pattern(
-    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])"
+    r"(?P<class>\[\^?\]?(?:\\.|[^\]\\])*+\]?)"  # one that is not closed is read once too
     r"|\\(?:(?P<back>[1-9]|k<)|(?P<anchor>[AZz])|.)"
     r"|(?P<python>\(\?P[<=>])"
     r"|(?P<look>\(\?<?[=!])"
