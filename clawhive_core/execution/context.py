@@ -292,7 +292,7 @@ class ToolContext:
     def output(self, stream: Stream, data: bytes) -> None:
         """Give listeners output at once; the last part is kept for the case of a timeout."""
         kept = self.partial.setdefault(stream, bytearray())
-        kept += data
+        kept += data[-_KEPT_OUTPUT:]
         del kept[:-_KEPT_OUTPUT]
         self._signal(Signal("output", self.step_id, self.tool, stream=stream, data=data))
 

@@ -9,15 +9,13 @@ from clawhive_core.catalog.validation import Validators, describe
 from clawhive_core.errors import ClawHiveError, InvalidInput, NeedHumanApproval, ToolError
 from clawhive_core.execution.scope import CORE, CallScope
 from clawhive_core.model.canonical import canonical_text, preview
-from clawhive_core.model.json_values import json_copy
+from clawhive_core.model.json_values import MAX_STRUCTURED, json_copy
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import Artifact, ToolCall, ToolMeta, ToolResult
 
 MAX_TEXT = 1024 * 1024
 """Characters of text that a result may hold; more is cut, and the cut is marked."""
-MAX_STRUCTURED = 8 * 1024 * 1024
-"""About the bytes of JSON that a structured value may be; a larger one is refused."""
 
 _MAX_MESSAGE = 10_000
 _MAX_CODE = 100
@@ -83,14 +81,15 @@ def finish(
         except InvalidInput as error:
             where = f" at {error.place}" if error.place else ""
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
-    text = well_formed(result.output)
+    more = len(result.output) - MAX_TEXT
+    text = well_formed(result.output[:MAX_TEXT])  # cut first: a copy of all of it may be too much
     if meta.output_schema is not None and not result.is_error:
         value = text if structured is None else structured
         problems = validators.problems(f"{meta.contract_hash}:output", meta.output_schema, value)
         if problems:
             return _invalid(meta, f"answered what its output schema refuses: {describe(problems)}")
-    if len(text) > MAX_TEXT:
-        text = f"{text[:MAX_TEXT]}\n[cut: {len(text) - MAX_TEXT} more characters]"
+    if more > 0:
+        text = f"{text}\n[cut: {more} more characters]"
     artifacts = tuple(result.artifacts)
     if left:
         artifacts += tuple(left)

@@ -12,6 +12,8 @@ from clawhive_core.model.late import dataclass
 
 MAX_DEPTH = 100
 """The depth to which lists and objects may be nested in a copy."""
+MAX_STRUCTURED = 8 * 1024 * 1024
+"""About the bytes of JSON that a tool's structured value may be; a larger one is refused."""
 SAFE_INTEGER = 2**53 - 1
 """The largest whole number that each reader of JSON reads as it was written."""
 
@@ -53,6 +55,27 @@ def json_object(value: Any, limit: int) -> tuple[dict[str, Any], bool]:
         raise InvalidInput(f"it is {kind.__name__}, and an object is needed")
     copier = _Copier(limit)
     return copier.object(value, "", 0), copier.is_portable
+
+
+def is_larger(value: Any, limit: int) -> bool:
+    """Whether a JSON value takes more than about `limit` bytes, without a copy of any of it."""
+    left, level = limit, [value]
+    while level:
+        below: list[Any] = []
+        for item in level:
+            left -= _NODE
+            if isinstance(item, str):
+                left -= len(item)
+            elif isinstance(item, dict):
+                texts = cast("dict[str, Any]", item)
+                left -= sum(map(len, texts))
+                below.extend(texts.values())
+            elif isinstance(item, list):
+                below.extend(cast("list[Any]", item))
+        if left < 0:
+            return True
+        level = below
+    return False
 
 
 def is_portable(

@@ -16,6 +16,7 @@ from typing import Any, cast
 from clawhive_core.diagnostics.files import shown_path
 from clawhive_core.errors import ClawHiveError, ToolError
 from clawhive_core.model.canonical import canonical_text
+from clawhive_core.model.json_values import MAX_STRUCTURED, is_larger
 from clawhive_core.model.tools import ToolResult
 from clawhive_core.plugins.tool import ToolDeclaration
 from clawhive_core.protocols.context import InvokeContext
@@ -147,7 +148,9 @@ def to_result(value: object, tool_call_id: str) -> ToolResult:
         raise _invalid(value, "")
     try:
         structured = _json(value, "")
-        return ToolResult(tool_call_id, canonical_text(structured), structured=structured)
+        # What is refused for its size gets no text, which would be as large.
+        text = "" if is_larger(structured, MAX_STRUCTURED) else canonical_text(structured)
+        return ToolResult(tool_call_id, text, structured=structured)
     except RecursionError as error:
         raise ToolError(
             "the tool returned a value that is nested too deeply or contains itself",

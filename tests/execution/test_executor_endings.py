@@ -1,12 +1,15 @@
 import asyncio
 import threading
+import tracemalloc
 
 import anyio
 import pytest
 
 from clawhive_core.errors import ClawHiveError, ToolError
-from clawhive_core.execution.outcomes import MAX_STRUCTURED, MAX_TEXT
+from clawhive_core.execution.outcomes import MAX_TEXT
+from clawhive_core.model.json_values import MAX_STRUCTURED
 from clawhive_core.model.tools import Artifact, ToolResult
+from clawhive_core.plugins.invocation import to_result
 from tests.harness import text
 
 
@@ -94,6 +97,45 @@ async def test_a_tool_error_of_any_content_is_recorded(house, error, code):
     assert result.structured["next"] == {"action": "read_error"}
     assert len(result.output) < 100_000
     assert (await house.row())["status"] == "failed"
+
+
+BLOB = 96 * 1024 * 1024
+BLOBS = {
+    "text": lambda: "é" * BLOB,
+    "structured": lambda: {"a": "é" * BLOB},
+    "pieces": lambda: {"a": ["é" * (BLOB // 64) for _ in range(64)]},
+    "result": lambda: ToolResult("", "é" * BLOB),
+    "structured result": lambda: ToolResult("", "x", structured={"a": "é" * BLOB}),
+}
+
+
+@pytest.mark.parametrize("make", BLOBS.values(), ids=BLOBS)
+async def test_a_huge_answer_is_cut_or_refused_before_it_is_in_memory_twice(house, make):
+    async def blob(_input, ctx):
+        return to_result(make(), ctx.tool_call_id)
+
+    await house.offer("demo.blob", blob).ready()
+    result, peak = await measured(house, "demo.blob")
+    assert BLOB < peak < BLOB * 1.75
+    assert len(result.output) <= MAX_TEXT + 100
+
+
+async def test_huge_output_is_cut_before_it_is_in_memory_twice(house):
+    async def say(_input, ctx):
+        ctx.output("stdout", bytes(BLOB))
+        return ToolResult("", "done")
+
+    await house.offer("demo.say", say).ready()
+    assert BLOB < (await measured(house, "demo.say"))[1] < BLOB * 1.75
+
+
+async def measured(house, name):
+    """Return what a call answers, and the most memory that it took."""
+    tracemalloc.start()
+    try:
+        return await house.call(name), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 WRONG = [

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import threading
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 from clawhive_core.errors import LogWriteFailed
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.storage.sqlite.append import Append
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from tests.harness import verify
 
@@ -236,6 +238,24 @@ async def test_the_write_ahead_log_is_emptied_again_and_again(log, path, monkeyp
         await log.append(Event("a", {"n": number, "text": "x" * 3000}))
         sizes.add(path.with_name("hive.db-wal").stat().st_size)
     assert max(sizes) < 100 * 4096
+
+
+def test_the_write_ahead_log_that_killed_processes_left_is_emptied_at_the_next_opening(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("clawhive_core.storage.sqlite.writer.CHECKPOINT_PAGES", 40)
+    sizes = []
+    for number in range(12):
+        folder = tmp_path / str(number)
+        log = EventLog.open(folder / "hive.db")
+        for _ in range(2):  # the second begins when what came with the first is done
+            log.append_now(Event("a", {"text": Blob({"text": os.urandom(10_000).hex()})}))
+        shutil.copytree(folder, tmp_path / str(number + 1))  # as a kill would leave it
+        log.close()
+        sizes.append(folder.with_name(str(number + 1)).joinpath("hive.db-wal").stat().st_size)
+    assert max(sizes) < 80 * 4096
+    with closing(EventLog.open(tmp_path / "12" / "hive.db")) as log:
+        assert len(list(log.events())) == 24
 
 
 async def test_a_reader_that_holds_the_write_ahead_log_stops_nothing(log, path, monkeypatch):

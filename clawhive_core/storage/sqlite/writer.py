@@ -17,7 +17,13 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.storage.sqlite.append import Append, wake
 from clawhive_core.storage.sqlite.backlog import BACKLOG, FEW, MUCH, Backlog
-from clawhive_core.storage.sqlite.database import BUSY_SECONDS, CHECKPOINT_PAGES, is_busy, undo
+from clawhive_core.storage.sqlite.database import (
+    BUSY_SECONDS,
+    CHECKPOINT_PAGES,
+    has_room_to_move,
+    is_busy,
+    undo,
+)
 from clawhive_core.storage.sqlite.expectations import Founding, require
 from clawhive_core.storage.sqlite.transaction import Place, StoredRow, Transaction
 from clawhive_core.storage.sqlite.usability import Usability
@@ -68,7 +74,9 @@ class Writer:
         self._bell: SimpleQueue[str] = SimpleQueue()
         self._gate = threading.Lock()
         self._turn = threading.Lock()
-        self._pages = 0
+        self._pages = _pages_left(path)
+        if self._pages >= CHECKPOINT_PAGES and has_room_to_move(path):
+            self._bell.put("now")
         self._lingering = False
         self._rung = False
         self._gathering: AbstractEventLoop | None = None
@@ -411,3 +419,11 @@ class Writer:
                 listener(events)
             except Exception:  # noqa: BLE001 - a listener is an observer: it may not stop the log
                 self.listener_errors += 1
+
+
+def _pages_left(path: Path) -> int:
+    """Return how many pages of the write-ahead log others left behind, as killed processes do."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size // _PAGE
+    except OSError:  # there is none
+        return 0
