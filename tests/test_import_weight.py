@@ -77,7 +77,6 @@ def test_the_composition_root_brings_nothing_that_not_every_run_needs(tmp_path):
             "files.workspace",
             "handlers.child",
             "sandbox.directory",
-            "sandbox.outputs",
         ),
         "plugins": ("comparison",),
         "policy": ("answers",),

@@ -63,7 +63,7 @@ class HandlerBoxes:
             ToolError: `tool_failed`, `limit_reached`, `invalid_output`, or `sandbox_unavailable`
                 where no box can run it, with the place of what it cannot run.
         """
-        from clawhive_core.execution.sandbox.report import LIMIT_TEXT
+        from clawhive_core.execution.sandbox.tools import LIMIT_TEXT
 
         async with self._room[context.scope.depth]:
             outcome = await self._outcome(skill, call, context)

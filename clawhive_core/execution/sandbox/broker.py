@@ -17,6 +17,8 @@ from clawhive_core.execution.sandbox.tools import (
     EXEC,
     PROVIDER_ID,
     WRITE_FILES,
+    result_of,
+    shown_stream,
 )
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
@@ -32,8 +34,7 @@ from clawhive_core.protocols.sandbox import (
 )
 
 if TYPE_CHECKING:
-    from clawhive_core.execution.sandbox.directory import SandboxDirectory
-    from clawhive_core.execution.sandbox.outputs import Outputs
+    from clawhive_core.execution.sandbox.directory import Outputs, SandboxDirectory
 
 
 _ANSWER_MS = 750
@@ -117,8 +118,7 @@ class SandboxBroker:
         Raises:
             ToolError: `io_error`.
         """
-        from clawhive_core.execution.sandbox.outputs import collect
-        from clawhive_core.execution.sandbox.report import shown_stream
+        from clawhive_core.execution.sandbox.directory import collect
 
         directory = self._directory(ctx.conversation_id)
         async with self._lock(ctx.conversation_id):
@@ -304,8 +304,6 @@ class SandboxProvider:
         Raises:
             ToolError: With the code of what went wrong; a program that fails is an error result.
         """
-        from clawhive_core.execution.sandbox.report import result_of
-
         if tool_name == WRITE_FILES.name:
             written = await self._broker.write_files(input["files"], ctx.conversation_id)
             return ToolResult(ctx.tool_call_id, canonical_text(written), structured=written)
