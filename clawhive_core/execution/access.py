@@ -98,8 +98,7 @@ def subscription_required(name: str, skill_id: str, user_id: str) -> Refused:
         "subscription_required",
         f"`{name}` is for subscribers of the skill `{skill_id}`, and `{user_id}` is none",
         {"action": "ask_user", "command": command},
-        skill_id=skill_id,
-        action="show_subscribe_card",
+        {"skill_id": skill_id, "action": "show_subscribe_card"},
     )
 
 
@@ -110,5 +109,5 @@ def rate_limited(name: str, error: RunError) -> Refused:
         "rate_limited",
         f"{error.message}: `{name}` can be called again in {seconds} seconds",
         {"action": "wait", "seconds": seconds},
-        retry_after=seconds,
+        {"retry_after": seconds},
     )

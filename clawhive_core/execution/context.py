@@ -97,8 +97,8 @@ class ToolContext:
     suspended: tuple[CapabilityGrant, ...] = ()
     """The grants that do not count for its tool, which changed."""
     nested: NestedCalls = field(default_factory=NestedCalls)
-    left: list[Artifact] = field(default_factory=list[Artifact])
-    """What nested calls left behind: it belongs to this call's result."""
+    nested_artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    """The artifacts of nested calls, which belong to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
     signals: int = 0
 
@@ -200,13 +200,13 @@ class ToolContext:
         """The tool's own namespace."""
         return self.services.store_for(self.scope, self.namespace)
 
-    def within(self, rules: Rules) -> None:
+    def restrict(self, rules: Rules) -> None:
         """Make further calls with no more rights than these."""
         self.scope = replace(self.scope, run=replace(self.scope.run, rules=rules))
 
     def act_as(self, principal: Principal, rules: Rules, reach: Reach) -> None:
         """Make further calls as a skill: under its own name, within its rights and its reach."""
-        self.within(rules)
+        self.restrict(rules)
         self.scope = replace(self.scope, principal=principal)
         self.reach = reach
 
@@ -227,23 +227,23 @@ class ToolContext:
         """Call another tool and return the whole result or refusal, under a plan's name for it."""
         outcome = await self.services.call_nested(self, name, input, label)
         if isinstance(outcome, ToolResult):
-            self.left.extend(outcome.artifacts)
+            self.nested_artifacts.extend(outcome.artifacts)
         return outcome
 
     async def read(self, path: str) -> Any:
         """Return what the skill saved under a path, None where it saved nothing."""
-        return (await self._core("read", {"path": path})).get("data")
+        return (await self._call_core("read", {"path": path})).get("data")
 
     async def save(self, path: str, data: Any) -> None:
         """Save a JSON value below the skill's own namespace."""
-        await self._core("save", {"path": path, "data": data})
+        await self._call_core("save", {"path": path, "data": data})
 
     async def show(self, card_type: str, data: Mapping[str, Any] | None = None) -> None:
         """Show the user a card."""
         given: Mapping[str, Any] = {} if data is None else data
-        await self._core("show", {"type": "card", "card_type": card_type, "data": given})
+        await self._call_core("show", {"type": "card", "card_type": card_type, "data": given})
 
-    async def _core(self, name: str, input: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _call_core(self, name: str, input: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool of the core, where nothing but its value will do."""
         answer = await self.call(name, input)
         if "error" in answer:
@@ -265,7 +265,7 @@ class ToolContext:
     def secret(self, name: str) -> str:
         """Return a secret that this call has the right to, and redact it from here on."""
         needed = concrete("secret.use", name)
-        if not self._holds(needed):
+        if not self._has_right(needed):
             raise ToolError(
                 f"`{self.tool}` has no right to the secret `{name}`",
                 code="denied",
@@ -307,11 +307,11 @@ class ToolContext:
 
     def _allows(self, verb: str, path: str) -> bool:
         """Whether this call may touch a real path: covered by what it asked for, and not denied."""
-        return self._holds(path_capability(verb, path))
+        return self._has_right(path_capability(verb, path))
 
     async def _require_once(self, capability: str) -> None:
         """Ask for a right that this call was not given already."""
-        if not self._holds(parse(capability)):
+        if not self._has_right(parse(capability)):
             await self.require(capability)
 
     def _names_host(self, capability: Capability) -> bool:
@@ -322,7 +322,7 @@ class ToolContext:
             for grant in self.scope.rules.covering(capability, self.input)
         )
 
-    def _holds(self, capability: Capability) -> bool:
+    def _has_right(self, capability: Capability) -> bool:
         """Whether a capability is covered by what this call asked for, and not denied by now."""
         rules = self.scope.rules
         if not covers(self.granted, capability):

@@ -43,8 +43,8 @@ class _Template:
     verb: str
     kind: Literal["file", "url", "other"]
     """How what is named is read."""
-    lead: str
-    tail: str
+    prefix: str
+    suffix: str
     first: bool
     """Whether only the first item of a list counts: `{0}`."""
     deep: bool
@@ -137,16 +137,16 @@ def _read(text: str) -> _Template | None:
     holes = list(_PLACEHOLDER.finditer(pattern))
     if not holes:
         return None
-    lead, tail = pattern[: holes[0].start()], pattern[holes[0].end() :]
-    if len(holes) > 1 or "*" in lead or "*" in tail.removesuffix(_BELOW):
+    prefix, suffix = pattern[: holes[0].start()], pattern[holes[0].end() :]
+    if len(holes) > 1 or "*" in prefix or "*" in suffix.removesuffix(_BELOW):
         raise CapabilityError(
             f"the effect `{text}` cannot be used",
             fix="write one `{}`, and wildcards only as `/**` at the end",
         )
-    deep = tail.endswith(_BELOW)
-    tail = tail.removesuffix(_BELOW)
-    own = verb in _CHANGING and lead.startswith(_RUN)
-    return _Template(verb, _kind(verb), lead, tail, first=bool(holes[0][1]), deep=deep, own=own)
+    deep = suffix.endswith(_BELOW)
+    suffix = suffix.removesuffix(_BELOW)
+    own = verb in _CHANGING and prefix.startswith(_RUN)
+    return _Template(verb, _kind(verb), prefix, suffix, first=bool(holes[0][1]), deep=deep, own=own)
 
 
 def _kind(verb: str) -> Literal["file", "url", "other"]:
@@ -189,7 +189,7 @@ def _names(value: Any, argument: str, *, first: bool) -> list[str]:
 def _files(
     template: _Template, names: Sequence[str], variables: Mapping[str, str]
 ) -> list[Capability]:
-    """Return the capabilities of files, and those of what the files are beside their names."""
+    """Return the capabilities of files, and those of their other names."""
     found: list[Capability] = []
     aliases: Aliases | None = None
     for name in names:
@@ -205,7 +205,7 @@ def _files(
 
 def _file(template: _Template, value: str, variables: Mapping[str, str]) -> tuple[Capability, str]:
     """Return the capability of one file, and its real path."""
-    path = _real_path(template.lead, value + template.tail, variables)
+    path = _real_path(template.prefix, value + template.suffix, variables)
     if template.own and not f"{path}/".startswith(_folder(variables["run"])):
         raise CapabilityError(
             f"`{value}` leads out of the run's folder, which the tool keeps to",
@@ -217,7 +217,7 @@ def _file(template: _Template, value: str, variables: Mapping[str, str]) -> tupl
 def _resource(template: _Template, value: str) -> Capability:
     """Return the capability of one literal value that is no file."""
     read = url_capability if template.kind == "url" else concrete
-    capability = read(template.verb, template.lead + value + template.tail)
+    capability = read(template.verb, template.prefix + value + template.suffix)
     return below(capability) if template.deep else capability
 
 
@@ -225,14 +225,14 @@ def _folder(path: str) -> str:
     return f"{real_path(path)}/"
 
 
-def _real_path(lead: str, value: str, variables: Mapping[str, str]) -> str:
+def _real_path(prefix: str, value: str, variables: Mapping[str, str]) -> str:
     if "\0" in value:
         raise ValueError("a path cannot hold a NUL character")
-    if "$" in lead:
+    if "$" in prefix:
         for name, path in variables.items():
-            lead = lead.replace(f"${{{name}}}", path)
+            prefix = prefix.replace(f"${{{name}}}", path)
     # Joined as programs join: an absolute value leaves the folder before it.
-    named = os.path.join(lead, value) if lead.endswith("/") else lead + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
+    named = os.path.join(prefix, value) if prefix.endswith("/") else prefix + value  # noqa: PTH118 - every call passes here, and pathlib costs as much as the resolution
     return real_path(named if named.startswith("/") else f"{variables['workspace']}/{named}")
 
 

@@ -464,7 +464,9 @@ class Executor:
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
         """Check and cut what the tool answered, and record it."""
         meta = _tool(pending).meta
-        finished, portable = finish(result, meta, pending.call.id, self._validators, context.left)
+        finished, portable = finish(
+            result, meta, pending.call.id, self._validators, context.nested_artifacts
+        )
         if isinstance(finished, Refusal):
             return self._fail(pending, context.partial, "failed", finished)
         error = error_of(finished)

@@ -57,7 +57,7 @@ def finish(
     meta: ToolMeta,
     call_id: str,
     validators: Validators,
-    left: Sequence[Artifact] = (),
+    nested: Sequence[Artifact] = (),
 ) -> tuple[ToolResult | Refusal, bool]:
     """Return a provider's answer as a ToolResult, or why it is none; and whether it is portable.
 
@@ -68,7 +68,7 @@ def finish(
         meta: The tool.
         call_id: The call that is answered.
         validators: What its output schema is checked with.
-        left: What nested calls left behind: it belongs to the result.
+        nested: The artifacts of nested calls, which belong to the result.
     """
     if not isinstance(result, ToolResult):
         return _invalid(meta, f"answered {type(result).__name__} instead of a ToolResult")
@@ -91,8 +91,8 @@ def finish(
     if more > 0:
         text = f"{text}\n[cut: {more} more characters]"
     artifacts = tuple(result.artifacts)
-    if left:
-        artifacts += tuple(left)
+    if nested:
+        artifacts += tuple(nested)
     enables = result.enables if meta.provider_id == CORE and not result.is_error else None
     finished = ToolResult(call_id, text, result.is_error, structured, artifacts, enables=enables)
     return finished, portable

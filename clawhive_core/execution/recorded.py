@@ -26,14 +26,6 @@ LOST_BODIES = frozenset({"pruned", "damaged_body"})
 """The codes of a body that the log does not have any more."""
 
 
-RESPONSE_FACTS = {
-    "model": "answered_by",
-    "response_id": "response_id",
-    "raw_stop_reason": "raw_stop_reason",
-}
-"""Facts of a model's answer, by the key of a `model.end` that holds them where they are known."""
-
-
 @dataclass(slots=True)
 class RecordedCall:
     """One call of the log: what was asked, how often it was begun, how the last attempt ended."""
@@ -130,7 +122,9 @@ def response_of(log: Ledger, end: StoredEvent) -> LlmResponse:
         tuple(block_from_json(block) for block in blocks),
         body["stop_reason"],
         Usage.from_dict(body["usage"]),
-        **{name: body.get(key) for name, key in RESPONSE_FACTS.items()},
+        body.get("answered_by"),
+        body.get("response_id"),
+        body.get("raw_stop_reason"),
     )
 
 

@@ -16,9 +16,11 @@ _LONGEST_ARGUMENTS = 2000
 """Characters of a call's input that a command may repeat."""
 
 
-def refuse(error: str, message: str, next: Mapping[str, Any], **extra: Any) -> Refused:
+def refuse(
+    error: str, message: str, next: Mapping[str, Any], extra: Mapping[str, Any] | None = None
+) -> Refused:
     """Return the exception that ends a call with a refusal."""
-    return Refused(Refusal(error, message, next, extra))
+    return Refused(Refusal(error, message, next, extra or {}))
 
 
 def not_found(name: str, names: Iterable[str]) -> Refused:

@@ -84,7 +84,7 @@ class SkillLibrary:
 
     def may_read(self, skill: Skill) -> bool:
         """Whether somebody vouches for the files of a skill, as they were when it was loaded."""
-        return skill.trusted or self._is_users(skill)
+        return skill.trusted or self._is_users_own(skill)
 
     def open(self, name: str, path: str | None = None) -> SkillPage:
         """Return the body of a skill, or one of its files.
@@ -110,9 +110,9 @@ class SkillLibrary:
         try:
             text = _body(skill) if path is None else _file(skill, path)
         except ClawHiveError as error:
-            self._vouched(skill)
-            raise _explained(skill, path, error) from None
-        self._vouched(skill)
+            self._require_trusted(skill)
+            raise _explain_failure(skill, path, error) from None
+        self._require_trusted(skill)
         files = list(_files(skill))
         return SkillPage(
             skill.id,
@@ -123,8 +123,8 @@ class SkillLibrary:
             max(0, len(files) - MAX_FILES),
         )
 
-    def _vouched(self, skill: Skill) -> None:
-        if self._is_users(skill):
+    def _require_trusted(self, skill: Skill) -> None:
+        if self._is_users_own(skill):
             return
         from clawhive_core.skills.discovery.decisions import SkillTrust, is_trusted
 
@@ -140,7 +140,7 @@ class SkillLibrary:
                 fix=f"read it, then: clawhive skills trust {skill.id}",
             )
 
-    def _is_users(self, skill: Skill) -> bool:
+    def _is_users_own(self, skill: Skill) -> bool:
         """Whether a skill lies in the user's own directory, not only a link to it."""
         own = os.path.realpath(self.user_dir)
         places = (skill.content, skill.file, skill.text_file or skill.file)
@@ -187,7 +187,7 @@ def _file(skill: Skill, path: str) -> str:
     return text
 
 
-def _explained(skill: Skill, path: str | None, error: ClawHiveError) -> ClawHiveError:
+def _explain_failure(skill: Skill, path: str | None, error: ClawHiveError) -> ClawHiveError:
     """Return why a text of a skill cannot be opened, with what was probably meant."""
     if path is None or error.code not in {"denied", "not_found", "not_a_directory"}:
         return error

@@ -12,9 +12,9 @@ from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger, ValuesWhere
 
-LARGEST = 1024 * 1024
+MAX_VALUE = 1024 * 1024
 """The canonical JSON of one value, in bytes."""
-LONGEST_KEY = 200
+MAX_KEY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ValueStore:
                 `holds_secret`.
         """
         _check_key(key)
-        copy = self._kept(key, value)
+        copy = self._checked(key, value)
         event = self._event("store.put", key, {"value": Blob(copy)})
         await self.log.append(event, expects=self.scope.run.owned)
 
@@ -57,10 +57,10 @@ class ValueStore:
     def _owner(self) -> tuple[str, str]:
         return self.scope.run.user_id, self.namespace
 
-    def _kept(self, key: str, value: Any) -> Any:
+    def _checked(self, key: str, value: Any) -> Any:
         """Return a value as it will be read again, or refuse it."""
         try:
-            copy, _ = json_copy(value, 16 * LARGEST)
+            copy, _ = json_copy(value, 16 * MAX_VALUE)
         except InvalidInput as error:
             place = f"{key}{error.place or ''}"
             raise ToolError(
@@ -70,9 +70,9 @@ class ValueStore:
                 fix="keep text, numbers, lists and dicts of them",
             ) from error
         size = len(canonical(copy))
-        if size > LARGEST:
+        if size > MAX_VALUE:
             raise ToolError(
-                f"the value of `{key}` takes {size} bytes, and {LARGEST} are allowed",
+                f"the value of `{key}` takes {size} bytes, and {MAX_VALUE} are allowed",
                 code="too_large",
                 fix="keep it in parts, or as a file",
             )
@@ -90,10 +90,10 @@ class ValueStore:
 
 
 def _check_key(key: Any) -> None:
-    if isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key.isprintable():
+    if isinstance(key, str) and 0 < len(key) <= MAX_KEY and key.isprintable():
         return
     raise ToolError(
         f"{key!r} is no key",
         code="invalid_input",
-        fix=f"use 1 to {LONGEST_KEY} printable characters",
+        fix=f"use 1 to {MAX_KEY} printable characters",
     )

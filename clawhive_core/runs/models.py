@@ -17,7 +17,6 @@ from clawhive_core.capabilities import Capability, parse
 from clawhive_core.catalog.bounded import Bounded, Overdue
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.errors import ClawHiveError, ModelError, UnknownModel
-from clawhive_core.execution.recorded import RESPONSE_FACTS
 from clawhive_core.execution.refusals import with_rights
 from clawhive_core.execution.scope import CallScope, Signal
 from clawhive_core.model.canonical import canonical, preview
@@ -420,9 +419,12 @@ class Models:
             "stop_reason": response.stop_reason,
             "error": None,
         }
-        for name, key in RESPONSE_FACTS.items():
-            if (value := getattr(response, name)) is not None:
-                body[key] = value
+        known = {
+            "answered_by": response.model,
+            "response_id": response.response_id,
+            "raw_stop_reason": response.raw_stop_reason,
+        }
+        body.update({key: value for key, value in known.items() if value is not None})
         usage = response.usage.to_dict()
         prechecked = _is_portable(body) and _is_portable(usage)
         body["response"] = self._history(scope).answered(response.content)

@@ -1,4 +1,4 @@
-"""Further names under which a file must be allowed: what it is beside the name that was written."""
+"""Aliases of files: the further names under which one must be allowed, too."""
 
 from __future__ import annotations
 

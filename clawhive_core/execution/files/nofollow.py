@@ -47,7 +47,7 @@ class Found:
         return self.stat.st_size if self.kind == "file" else 0
 
 
-def located(path: str) -> tuple[int, str] | None:
+def open_real(path: str) -> tuple[int, str] | None:
     """Open what a path leads to, links followed, without access to its content; say where it is.
 
     Linux tells the name of what is open: three system calls, where `realpath` looks at each folder
@@ -73,7 +73,7 @@ def located(path: str) -> tuple[int, str] | None:
 
 def real_path(path: str) -> str:
     """Return where a path leads, its links followed as far as it exists."""
-    found = located(path)
+    found = open_real(path)
     if found is None:
         return os.path.realpath(path)
     os.close(found[0])
@@ -266,7 +266,7 @@ def temporary(start: int, data: bytes, mode: int = 0o666) -> str:
     return name
 
 
-def settle(start: int, temporary_name: str, name: str) -> None:
+def replace_with(start: int, temporary_name: str, name: str) -> None:
     """Give a temporary file its name, in place of a regular file that had it.
 
     Raises:

@@ -68,7 +68,7 @@ class FileWorkspace:
             ToolError: `denied`, `not_found`, `not_a_file`, `too_large` or `io_error`.
         """
         written = self._absolute(path)
-        found = nofollow.located(written)
+        found = nofollow.open_real(written)
         if found is None:
             real = os.path.realpath(written)
             self._check("fs.read", path, written, real)
@@ -175,7 +175,7 @@ class FileWorkspace:
                 _keep_settings(path, parent, name, data, is_there=old is not None)
             temporary = nofollow.temporary(parent, data)
             try:
-                nofollow.settle(parent, temporary, name)
+                nofollow.replace_with(parent, temporary, name)
             except OSError:
                 nofollow.discard(parent, temporary)
                 raise

@@ -112,7 +112,7 @@ _ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
 @lru_cache(maxsize=4096)
-def judge(text: str) -> Address:
+def check_address(text: str) -> Address:
     """Return the address that a resolver or URL gave, without brackets, with what is wrong of it.
 
     An IPv4 address mapped into IPv6 is that IPv4 address.
@@ -124,7 +124,7 @@ def judge(text: str) -> Address:
     if isinstance(address, IPv4Address):
         return Address(str(address), _problem_v4(address))
     if address.ipv4_mapped is not None:
-        return judge(str(address.ipv4_mapped))
+        return check_address(str(address.ipv4_mapped))
     if address.scope_id is not None:
         return Address(str(address), _ZONE)
     return Address(str(address), _problem_v6(address))

@@ -127,7 +127,7 @@ class Answer:
         """Yield the body as it is sent, no more of it than the limit."""
         left, source = self.limit, aiter(self.body)
         try:
-            with failures(self.target, "body"):
+            with translated_errors(self.target, "body"):
                 async for part in source:
                     if len(part) > left:
                         self._end_at_limit()
@@ -266,7 +266,7 @@ def late(target: Target, phase: Phase) -> ToolError:
 
 
 @contextmanager
-def failures(target: Target, phase: Phase) -> Generator[None]:
+def translated_errors(target: Target, phase: Phase) -> Generator[None]:
     """Turn what the network below raises into errors of tools."""
     import httpcore2
 

@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clawhive_core.errors import ToolError
-from clawhive_core.execution.http.target import Rights, Target, follow, read_target, stray
+from clawhive_core.execution.http.target import (
+    Rights,
+    Target,
+    bad_redirect,
+    read_target,
+    redirect_target,
+)
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.version import VERSION
 from clawhive_core.protocols.http import HttpLimits, HttpResponse
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from clawhive_core.execution.http.answer import Answer, Deadline
-    from clawhive_core.execution.http.guard import Guard, Sending
+    from clawhive_core.execution.http.guard import Guard, HttpRequest
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER: Final = 303
@@ -35,7 +41,7 @@ class GuardedClient:
 
     Args:
         guard: Gives the connections, and says where the library for them is not installed.
-        rights: The door that each request and redirect is asked at.
+        rights: The rights that each request and redirect is held against.
         remaining: The seconds that the call still has.
     """
 
@@ -94,38 +100,46 @@ class GuardedClient:
         limits = limits or HttpLimits()
         if not follow:
             limits = replace(limits, redirects=-1)
-        sending = _sending(method, url, params, headers, content, json)
+        outgoing = _outgoing(method, url, params, headers, content, json)
         left, total = self.remaining(), limits.total
         seconds = left if total is None else total if left is None else min(left, total)
-        answer = await self._follow(guard, sending, limits, Deadline(seconds), cut=cut)
+        answer = await self._follow(guard, outgoing, limits, Deadline(seconds), cut=cut)
         try:
             yield answer
         finally:
             await answer.aclose()
 
     async def _follow(
-        self, guard: Guard, sending: Sending, limits: HttpLimits, deadline: Deadline, *, cut: bool
+        self,
+        guard: Guard,
+        outgoing: HttpRequest,
+        limits: HttpLimits,
+        deadline: Deadline,
+        *,
+        cut: bool,
     ) -> Answer:
         """Send a request and what its redirects make of it; return the answer that is none."""
         rights, history = self.rights, tuple[str, ...]()
         while True:
-            answer = await guard.send(sending, rights, limits, deadline, cut=cut)
+            answer = await guard.send(outgoing, rights, limits, deadline, cut=cut)
             places = answer.all("location")
             if answer.status not in _REDIRECTS or not places or limits.redirects < 0:
                 answer.history = history
                 return answer
             await answer.aclose()
-            history = (*history, sending.target.url)
+            history = (*history, outgoing.target.url)
             if len(history) > limits.redirects:
                 raise ToolError(
                     f"the server redirects more than {limits.redirects} times",
-                    place=sending.target.shown,
+                    place=outgoing.target.shown,
                     fix="ask the address where it should end",
                     code="too_many_redirects",
                 )
             if len(set(places)) > 1:
-                raise stray("the redirect names two addresses", sending.target)
-            sending = redirected(sending, answer.status, follow(sending.target, places[0]))
+                raise bad_redirect("the redirect names two addresses", outgoing.target)
+            outgoing = redirected(
+                outgoing, answer.status, redirect_target(outgoing.target, places[0])
+            )
 
     def transport(self, limits: HttpLimits | None = None) -> httpx2.AsyncBaseTransport:
         """Return the same guard for a client of httpx2."""
@@ -135,26 +149,26 @@ class GuardedClient:
         return GuardedTransport(guard, self.rights, limits or HttpLimits())
 
 
-def redirected(sending: Sending, status: int, target: Target) -> Sending:
+def redirected(outgoing: HttpRequest, status: int, target: Target) -> HttpRequest:
     """Return the request that a redirect asks for (RFC 9110, section 15.4)."""
-    headers, method, content = sending.headers, sending.method, sending.content
+    headers, method, content = outgoing.headers, outgoing.method, outgoing.content
     if (status == _SEE_OTHER and method != "HEAD") or (status in _REWRITTEN and method == "POST"):
         method, content = "GET", b""
         headers = [each for each in headers if not each[0].lower().startswith("content-")]
-    if target.origin != sending.target.origin:
+    if target.origin != outgoing.target.origin:
         headers = [each for each in headers if each[0].lower() in _IMPERSONAL]
-    return replace(sending, target=target, method=method, headers=headers, content=content)
+    return replace(outgoing, target=target, method=method, headers=headers, content=content)
 
 
-def _sending(
+def _outgoing(
     method: str,
     url: str,
     params: Mapping[str, str] | None,
     headers: Mapping[str, str] | None,
     content: bytes | str | None,
     json: Any,
-) -> Sending:
-    from clawhive_core.execution.http.guard import Sending
+) -> HttpRequest:
+    from clawhive_core.execution.http.guard import HttpRequest
 
     if params:
         from urllib.parse import urlencode
@@ -170,4 +184,4 @@ def _sending(
     asked = {name.lower() for name in headers or {}}
     own = [(name, value) for name, value in given.items() if name.lower() not in asked]
     body = content.encode() if isinstance(content, str) else content or b""
-    return Sending(read_target(url), method.upper(), [*own, *(headers or {}).items()], body)
+    return HttpRequest(read_target(url), method.upper(), [*own, *(headers or {}).items()], body)

@@ -14,16 +14,16 @@ import httpcore2  # noqa: TID253 - this module is imported with the first reques
 
 from clawhive_core.capabilities import url_capability
 from clawhive_core.errors import ConfigError, ToolError
-from clawhive_core.execution.http.addresses import Address, judge
+from clawhive_core.execution.http.addresses import Address, check_address
 from clawhive_core.execution.http.answer import (
     Answer,
     Deadline,
-    failures,
     too_large,
+    translated_errors,
     unreachable,
     unusable,
 )
-from clawhive_core.execution.http.target import Rights, Target, invalid
+from clawhive_core.execution.http.target import Rights, Target, invalid_request
 from clawhive_core.execution.outcomes import RefusedMidway
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.http import HttpLimits
@@ -49,7 +49,7 @@ Key = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class HttpRequest:
     """One request, ready to be sent."""
 
     target: Target
@@ -60,7 +60,7 @@ class Sending:
     """The body; of one that comes in parts, the headers say how long it is."""
 
 
-async def look_up(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     """Return the addresses that this machine finds for a name."""
     import socket
 
@@ -118,7 +118,7 @@ class Guard:
     def __init__(
         self,
         *,
-        resolve: Resolver = look_up,
+        resolve: Resolver = resolve_host,
         verify: ssl.SSLContext | None = None,
         proxy: str | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
@@ -132,7 +132,7 @@ class Guard:
 
     async def send(
         self,
-        sending: Sending,
+        outgoing: HttpRequest,
         rights: Rights,
         limits: HttpLimits,
         deadline: Deadline,
@@ -147,16 +147,18 @@ class Guard:
         Raises:
             ToolError: As `protocols.http.HttpClient`, and what `rights` raises.
         """
-        target = sending.target
-        if sending.method not in METHODS:
+        target = outgoing.target
+        if outgoing.method not in METHODS:
             methods = ", ".join(sorted(METHODS))
-            raise invalid(f"{sending.method!r} is no method", target.shown, f"use one of {methods}")
+            raise invalid_request(
+                f"{outgoing.method!r} is no method", target.shown, f"use one of {methods}"
+            )
         await self._ask(rights, target.capability.text, deadline)
         addresses = await self._addresses(target, limits, deadline)
         for address in addresses:
             if address.problem is not None:
                 await self._ask_for_address(rights, target, address, deadline)
-        found = await self._exchange(sending, addresses, limits, deadline)
+        found = await self._exchange(outgoing, addresses, limits, deadline)
         answer = Answer(
             target, found.status, found.headers, found.stream, limits.body, deadline, cut
         )
@@ -192,42 +194,42 @@ class Guard:
                 code="denied",
             )
         by_number = target.at(address)
-        if rights.names(by_number):
+        if rights.names_host(by_number):
             return await self._ask(rights, by_number.text, deadline)
         connect = url_capability("net.connect", f"{address.segment}:{target.port}")
         try:
             await self._ask(rights, connect.text, deadline)
         except ToolError as error:
-            raise _explained(error, target, address) from error
+            raise _explain_refusal(error, target, address) from error
 
     async def _addresses(
         self, target: Target, limits: HttpLimits, deadline: Deadline
     ) -> list[Address]:
         if (literal := target.literal) is not None:
-            return [judge(literal)]
-        with failures(target, "name"), anyio.fail_after(deadline.left(limits.connect)):
+            return [check_address(literal)]
+        with translated_errors(target, "name"), anyio.fail_after(deadline.left(limits.connect)):
             found = await self._resolve(target.host, target.port)
         if not found:
             raise unreachable(target, f"`{target.host}` has no address")
-        return list(dict.fromkeys(map(judge, found)))
+        return list(dict.fromkeys(map(check_address, found)))
 
     async def _exchange(
         self,
-        sending: Sending,
+        outgoing: HttpRequest,
         addresses: Sequence[Address],
         limits: HttpLimits,
         deadline: Deadline,
     ) -> httpcore2.Response:
         """Send the request to the first address that a connection can be made to."""
-        target = sending.target
+        target = outgoing.target
         keys = [(*target.origin, address.text) for address in addresses]
         keys.sort(key=lambda key: key not in self._pools)
         tried = keys[:_ANSWERS]
         await self._sweep()
         for number, key in enumerate(tried):
             share = max(_LEAST_CONNECT, limits.connect / len(tried))
-            request = _request(sending, limits, deadline, connect=deadline.left(share))
-            with failures(target, "answer"):
+            request = _request(outgoing, limits, deadline, connect=deadline.left(share))
+            with translated_errors(target, "answer"):
                 try:
                     with anyio.fail_after(deadline.left()):
                         response = await self._pool(key).handle_async_request(request)
@@ -274,7 +276,7 @@ class Guard:
                 await pool.aclose()
 
 
-def _explained(error: ToolError, target: Target, address: Address) -> ToolError:
+def _explain_refusal(error: ToolError, target: Target, address: Address) -> ToolError:
     """Return the refusal of an address that is not public, with why it was asked for at all."""
     message = f"{_why(target, address)}: {error.message}"
     if isinstance(error, RefusedMidway):
@@ -404,18 +406,18 @@ _LENGTH: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 def _request(
-    sending: Sending, limits: HttpLimits, deadline: Deadline, *, connect: float | None
+    outgoing: HttpRequest, limits: HttpLimits, deadline: Deadline, *, connect: float | None
 ) -> httpcore2.Request:
-    target, drop = sending.target, _OURS
+    target, drop = outgoing.target, _OURS
     own = [("Host", target.authority), ("Accept-Encoding", "gzip, deflate")]
-    if isinstance(sending.content, bytes):
+    if isinstance(outgoing.content, bytes):
         drop |= _LENGTH
-        if sending.content or sending.method not in {"GET", "HEAD"}:
-            own.append(("Content-Length", str(len(sending.content))))
-    given = [(name, value) for name, value in sending.headers if name.lower() not in drop]
+        if outgoing.content or outgoing.method not in {"GET", "HEAD"}:
+            own.append(("Content-Length", str(len(outgoing.content))))
+    given = [(name, value) for name, value in outgoing.headers if name.lower() not in drop]
     each = deadline.left(limits.read)
     return httpcore2.Request(
-        sending.method.encode("ascii"),
+        outgoing.method.encode("ascii"),
         httpcore2.URL(
             scheme=target.scheme.encode(),
             host=target.host.encode(),
@@ -423,7 +425,7 @@ def _request(
             target=target.path.encode("ascii"),
         ),
         headers=[(name.encode(), value.encode("utf-8")) for name, value in (*own, *given)],
-        content=sending.content,
+        content=outgoing.content,
         extensions={
             "timeout": {"connect": connect, "read": each, "write": each, "pool": deadline.left()}
         },

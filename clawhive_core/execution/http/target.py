@@ -41,11 +41,11 @@ async def _no_right(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The door that requests are asked at."""
+    """The rights that requests and redirects are held against."""
 
     require: Callable[[str], Awaitable[object]] = _no_right
     """Returns where the call has the right to a capability, raises where it does not."""
-    names: Callable[[Capability], bool] = lambda _: False
+    names_host: Callable[[Capability], bool] = lambda _: False
     """Whether a right names the host of this very capability, by no wildcard."""
 
 
@@ -116,19 +116,21 @@ def read_target(url: str) -> Target:
             read in different ways; `denied` for a port that no browser asks.
     """
     if not _absolute.match(url) or len(url) > MAX_URL:
-        raise invalid(
+        raise invalid_request(
             f"only absolute http and https URLs of at most {MAX_URL} characters can be requested",
             url,
             "write it as https://host/path",
         )
     url, _, _ = url.partition("#")
     if _unsafe.search(url):
-        raise invalid("the URL holds a control character", url, "write it as %XX, or not at all")
+        raise invalid_request(
+            "the URL holds a control character", url, "write it as %XX, or not at all"
+        )
     try:
         capability = url_capability("net.http", url)
     except CapabilityError as error:
         fix = "write one that every client, proxy and server reads alike"
-        raise invalid(error.message, url, fix) from error
+        raise invalid_request(error.message, url, fix) from error
     target = Target(capability, _path(url, capability))
     if target.port in BLOCKED_PORTS:
         raise ToolError(
@@ -140,14 +142,14 @@ def read_target(url: str) -> Target:
     return target
 
 
-def follow(target: Target, location: str) -> Target:
+def redirect_target(target: Target, location: str) -> Target:
     """Return the target that a redirect names.
 
     Raises:
         ToolError: As `read_target`.
     """
     if _unsafe.search(location) or "\\" in location.partition("?")[0]:
-        raise stray("the redirect's address is ambiguous", target)
+        raise bad_redirect("the redirect's address is ambiguous", target)
     if location.startswith("//"):
         return read_target(f"{target.scheme}:{location}")
     if _has_scheme.match(location):
@@ -155,12 +157,12 @@ def follow(target: Target, location: str) -> Target:
     return read_target(urljoin(target.url, location))
 
 
-def stray(message: str, target: Target) -> ToolError:
+def bad_redirect(message: str, target: Target) -> ToolError:
     """Return the error for a redirect that leads nowhere."""
-    return invalid(message, target.shown, "ask the address where it should end")
+    return invalid_request(message, target.shown, "ask the address where it should end")
 
 
-def invalid(message: str, place: str, fix: str) -> ToolError:
+def invalid_request(message: str, place: str, fix: str) -> ToolError:
     """Return the error for what cannot be requested."""
     from clawhive_core.capabilities.reading import shown
 
@@ -185,4 +187,6 @@ def _path(url: str, capability: Capability) -> str:
     try:
         return quote(written, safe=_SAFE.replace("?", "")) + mark + quote(query, safe=_SAFE)
     except UnicodeEncodeError as error:
-        raise invalid("the URL holds half of a character", lead, "write it as %XX") from error
+        raise invalid_request(
+            "the URL holds half of a character", lead, "write it as %XX"
+        ) from error

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx2  # noqa: TID253 - this module is imported where somebody asks for a transport
 
 from clawhive_core.execution.http.answer import Answer, Deadline
-from clawhive_core.execution.http.guard import Guard, Sending
+from clawhive_core.execution.http.guard import Guard, HttpRequest
 from clawhive_core.execution.http.target import Rights, read_target
 from clawhive_core.protocols.http import HttpLimits
 
@@ -32,14 +32,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """
         body = request.stream
         assert isinstance(body, httpx2.AsyncByteStream)  # noqa: S101 - a client that awaits has no other
-        sending = Sending(
+        outgoing = HttpRequest(
             read_target(str(request.url)),
             request.method,
             request.headers.multi_items(),
             body,
         )
         answer = await self._guard.send(
-            sending, self._rights, self._limits, Deadline(self._limits.total)
+            outgoing, self._rights, self._limits, Deadline(self._limits.total)
         )
         headers = list(answer.fields)
         if answer.all("content-encoding"):

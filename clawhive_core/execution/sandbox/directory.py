@@ -149,7 +149,7 @@ class SandboxDirectory:
                     temporary[parts] = nofollow.temporary(parent, data, 0o600)
             for parts in texts:
                 with nofollow.directory(parts[:-1], start=top) as parent:
-                    nofollow.settle(parent, temporary[parts], parts[-1])
+                    nofollow.replace_with(parent, temporary[parts], parts[-1])
         except OSError:
             self._discard(top, temporary)
             raise
@@ -161,7 +161,7 @@ class SandboxDirectory:
 
     def _remember(self, name: str, data: bytes) -> None:
         with self._opened(_STATE, self._session) as handle:
-            nofollow.settle(handle, nofollow.temporary(handle, data, 0o600), name)
+            nofollow.replace_with(handle, nofollow.temporary(handle, data, 0o600), name)
 
     def _recall(self, name: str) -> bytes | None:
         try:
@@ -191,7 +191,7 @@ class SandboxDirectory:
 
 def _ignored_by_git(root: int) -> None:
     if nofollow.lstat(".gitignore", start=root) is None:
-        nofollow.settle(root, nofollow.temporary(root, b"*\n"), ".gitignore")
+        nofollow.replace_with(root, nofollow.temporary(root, b"*\n"), ".gitignore")
 
 
 def _signatures(top: int) -> Iterator[tuple[str, _Signature]]:
@@ -370,7 +370,7 @@ def _save(target: int, path: tuple[str, ...], data: bytes) -> Artifact:
     with nofollow.made_directory(path[:-1], start=target) as parent:
         temporary = nofollow.temporary(parent, data)
         try:
-            nofollow.settle(parent, temporary, path[-1])
+            nofollow.replace_with(parent, temporary, path[-1])
         except OSError:
             nofollow.discard(parent, temporary)
             raise

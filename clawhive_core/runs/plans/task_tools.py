@@ -91,7 +91,7 @@ class TaskProvider:
         if task_type is None:
             raise ToolError(f"`{self._skill.id}` has no task `{tool_name}`", code="tool_not_found")
         context = cast("ToolContext", ctx)  # the executor makes no other
-        context.within(self._rules(task_type, context.scope.run))
+        context.restrict(self._rules(task_type, context.scope.run))
         context.grounds = skill_grounds(self._skill)
         runner = await self._runner(tool_name, task_type, input, context)
         await runner.execute()

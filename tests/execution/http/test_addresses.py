@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawhive_core.execution.http.addresses import METADATA, judge
+from clawhive_core.execution.http.addresses import METADATA, check_address
 
 PUBLIC = [
     "93.184.216.34",
@@ -103,28 +103,28 @@ CLOSED = {
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_an_address_in_public_use_is_public(text):
-    assert judge(text).problem is None
+    assert check_address(text).problem is None
 
 
 @pytest.mark.parametrize("text", CLOSED)
 def test_another_address_is_refused_with_what_it_is(text):
-    assert CLOSED[text] in judge(text).problem
+    assert CLOSED[text] in check_address(text).problem
 
 
 @pytest.mark.parametrize("text", sorted(METADATA))
 def test_cloud_metadata_is_named_whatever_range_it_is_in(text):
-    assert judge(text).problem == "an address of cloud metadata"
+    assert check_address(text).problem == "an address of cloud metadata"
 
 
 @pytest.mark.parametrize("wrap", ["::ffff:{}", "::{}", "64:ff9b::{}", "::ffff:0:{}"])
 def test_cloud_metadata_is_named_inside_other_addresses(wrap):
-    assert "cloud metadata" in judge(wrap.format("169.254.169.254")).problem
+    assert "cloud metadata" in check_address(wrap.format("169.254.169.254")).problem
 
 
 def test_a_mapped_address_is_connected_to_as_ipv4():
-    assert judge("::ffff:8.8.8.8").text == "8.8.8.8"
-    assert judge("::FFFF:8.8.8.8").segment == "8.8.8.8"
-    assert judge("2606:2800:0:0::1").segment == "[2606:2800::1]"
+    assert check_address("::ffff:8.8.8.8").text == "8.8.8.8"
+    assert check_address("::FFFF:8.8.8.8").segment == "8.8.8.8"
+    assert check_address("2606:2800:0:0::1").segment == "[2606:2800::1]"
 
 
 SPECIAL_V4 = [
@@ -231,12 +231,12 @@ MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 
 @given(st.one_of(v4, near_v4))
 def test_ipv4_is_judged_as_a_naive_reader_of_the_registry_does(text):
-    assert (judge(text).problem is None) == naive_v4(text)
+    assert (check_address(text).problem is None) == naive_v4(text)
 
 
 @given(v6)
 def test_ipv6_is_judged_as_a_naive_reader_of_the_registry_does(text):
-    assert (judge(text).problem is None) == naive_v6(text)
+    assert (check_address(text).problem is None) == naive_v6(text)
 
 
 @given(st.one_of(v4, near_v4, v6))
@@ -253,15 +253,15 @@ def test_nothing_is_public_that_python_calls_special(text):
     translated = text.startswith("64:ff9b:")
     mapped = address.version == 6 and address in MAPPED
     if special and not translated and not mapped:
-        assert judge(text).problem is not None
+        assert check_address(text).problem is not None
 
 
 @given(st.one_of(v4, v6))
 def test_judging_the_canonical_text_again_says_the_same(text):
-    found = judge(text)
-    assert judge(found.text) == found
+    found = check_address(text)
+    assert check_address(found.text) == found
 
 
 @given(st.text(max_size=50))
 def test_any_text_is_judged(text):
-    assert judge(text).problem is None or judge(text).problem
+    assert check_address(text).problem is None or check_address(text).problem

@@ -14,7 +14,7 @@ from clawhive_core.diagnostics.codes import explain
 from clawhive_core.errors import ToolError
 from clawhive_core.execution.http.client import GuardedClient
 from clawhive_core.execution.http.guard import Guard
-from clawhive_core.execution.http.target import Rights, follow, read_target
+from clawhive_core.execution.http.target import Rights, read_target, redirect_target
 from clawhive_core.protocols.http import HttpLimits, HttpResponse
 
 PUBLIC = "93.184.216.34"
@@ -150,7 +150,7 @@ async def test_a_redirect_without_a_right_is_not_followed(web, http):
 
 
 async def test_a_redirect_from_https_to_http_needs_the_right_to_http(http):
-    target = follow(read_target("https://a.example/x"), "http://a.example/x")
+    target = redirect_target(read_target("https://a.example/x"), "http://a.example/x")
     assert target.capability.text == "net.http:http://a.example/x"
     assert target.origin != read_target("https://a.example/x").origin
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from clawhive_core.errors import ConfigError, ToolError
-from clawhive_core.execution.http.guard import look_up, read_proxy
+from clawhive_core.execution.http.guard import read_proxy, resolve_host
 
 PUBLIC = "93.184.216.34"
 OTHER = "11.0.0.1"
@@ -304,4 +304,4 @@ async def test_a_look_up_gives_the_addresses_of_both_families(monkeypatch):
         return [(socket.AF_INET6, *stream, six), (socket.AF_INET, *stream, four)]
 
     monkeypatch.setattr(socket, "getaddrinfo", answers)
-    assert await look_up("pub.example.com", 443) == ["2606:2800::1", PUBLIC]
+    assert await resolve_host("pub.example.com", 443) == ["2606:2800::1", PUBLIC]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.errors import ToolError
-from clawhive_core.execution.http.target import BLOCKED_PORTS, follow, read_target
+from clawhive_core.execution.http.target import BLOCKED_PORTS, read_target, redirect_target
 
 FILE = Path(__file__).resolve().parents[4] / "shared" / "data" / "ssrf_dev.json"
 DATA = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {"cases": [], "public": []}
@@ -208,7 +208,7 @@ def test_any_text_is_a_target_or_refused(text, scheme):
 @given(st.one_of(AUTHORITIES, AUTHORITIES.map("//{}".format), st.text(max_size=20)))
 def test_any_location_leads_to_a_target_or_is_refused(text):
     try:
-        target = follow(read_target("https://pub.example.com:8443/a/b?c"), text)
+        target = redirect_target(read_target("https://pub.example.com:8443/a/b?c"), text)
     except ToolError:
         return
     if not text.startswith(("//", "http")):
