@@ -10,8 +10,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.execution import core_tools
 from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.executor import ExecutorLimits
-from clawhive_core.execution.handlers.boxes import HandlerBoxes
-from clawhive_core.execution.handlers.handlers import skill_providers
+from clawhive_core.execution.handlers.handlers import HandlerBoxes, skill_providers
 from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
 from clawhive_core.execution.skill_library import SkillLibrary, skill_open
 from clawhive_core.hive.running import Running

@@ -6,8 +6,8 @@ import pytest
 
 from clawhive_core import HandlerOutcome, SandboxLimits, SandboxUnavailable, ToolError
 from clawhive_core.execution.context import ToolContext
-from clawhive_core.execution.handlers.boxes import Asked, HandlerBoxes
 from clawhive_core.execution.handlers.child import ChildPython
+from clawhive_core.execution.handlers.handlers import Asked, HandlerBoxes
 from clawhive_core.protocols.sandbox import HandlerCall
 from tests.execution.test_skill_tools import Project
 from tests.harness import echo
