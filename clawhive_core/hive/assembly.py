@@ -10,7 +10,7 @@ from clawhive_core.config.config import Config
 from clawhive_core.execution import core_tools
 from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.executor import ExecutorLimits
-from clawhive_core.execution.handlers.handlers import HandlerBoxes, skill_providers
+from clawhive_core.execution.handlers.handlers import HandlerRunner, skill_providers
 from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
 from clawhive_core.execution.skill_library import SkillLibrary, skill_open
 from clawhive_core.hive.running import Running
@@ -81,13 +81,13 @@ async def offer_skills(
     """Offer what skills export, and their tasks; none takes a known name. Return notes."""
     names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
-    boxes = HandlerBoxes(
+    runner = HandlerRunner(
         engines,
         _sandbox_limits(config),
         (config.user_dir,),
         must_be_fenced=config.get("sandbox.unfenced") == "refuse",
     )
-    found, notes = skill_providers(skills, boxes, taken)
+    found, notes = skill_providers(skills, runner, taken)
     await catalog.add(*found)
     await catalog.add(*task_providers(skills, catalog))
     return notes

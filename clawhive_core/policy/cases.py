@@ -77,7 +77,7 @@ class Outcome:
 
     @classmethod
     def undecided(cls, error: ClawHiveError) -> Outcome:
-        """Return the outcome of a call that the door would refuse before it decides."""
+        """Return the outcome of a call that the executor would refuse before it decides."""
         reason = CODES.get(error.code)
         message = f"{error.message}; {error.fix}" if error.fix else error.message
         return cls("deny", (error.code,), (), reason, message, decided=False)

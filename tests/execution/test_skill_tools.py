@@ -369,7 +369,7 @@ async def test_what_no_engine_runs_is_refused_with_the_ways_out(project):
 @pytest.mark.parametrize(
     ("code", "fix"),
     [
-        ("import words\n", "write what `words` holds into handlers.py itself: no box"),
+        ("import words\n", "write what `words` holds into handlers.py itself: handlers get"),
         ("def g():\n    from .words import n\n", "write what `.words` holds into handlers.py"),
         ("import statistics\nimport words\n", "write it without that, and write what `words`"),
         (

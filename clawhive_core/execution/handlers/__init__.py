@@ -1,1 +1,1 @@
-"""The handlers of skills, each in the smallest box that can run it."""
+"""The handlers of skills, each run by a sandbox engine, or in a process of its own."""

@@ -1,4 +1,4 @@
-"""The exported tools of skills: each a handler that runs in the smallest box that can run it.
+"""The exported tools of skills: handlers, run by a sandbox engine or in a process of their own.
 
 A handler acts as its skill: with no more rights than its caller has and its skill declares, and it
 calls only what its contract names.
@@ -51,13 +51,13 @@ class SkillProvider:
 
     Args:
         skill: A loaded skill.
-        boxes: What runs its handlers.
+        runner: What runs its handlers.
         skills: All loaded skills, whose contracts say what its calls lead to.
     """
 
-    def __init__(self, skill: Skill, boxes: HandlerBoxes, skills: Sequence[Skill]) -> None:
+    def __init__(self, skill: Skill, runner: HandlerRunner, skills: Sequence[Skill]) -> None:
         self._skill = skill
-        self._boxes = boxes
+        self._runner = runner
         self._functions = {f"{skill.id}.{tool.name}": tool.function for tool in skill.exports.tools}
         self._reach = reach_of(skill)
         calls = sorted(calls_of(_callable(self._reach), skills) | {CORE_CALLS})
@@ -73,7 +73,7 @@ class SkillProvider:
     async def list_tools(self) -> list[ToolMeta]:
         """Return the definitions that the contract gives, within the skill's `risk_policy`."""
         metas = [meta_of(self._skill, tool) for tool in self._skill.exports.tools]
-        return [meta for meta in metas if _beyond(self._skill, meta) is None]
+        return [meta for meta in metas if _beyond_policy(self._skill, meta) is None]
 
     async def invoke(
         self, tool_name: str, input: Mapping[str, Any], ctx: InvokeContext
@@ -82,7 +82,7 @@ class SkillProvider:
 
         Raises:
             ToolError: It raised (`tool_failed`), met a limit (`limit_reached`), returned what is
-                no JSON (`invalid_output`), or no box can run it (`sandbox_unavailable`).
+                no JSON (`invalid_output`), or nothing here can run it (`sandbox_unavailable`).
         """
         from clawhive_core.skills.contracts.handlers import HANDLERS
 
@@ -96,10 +96,10 @@ class SkillProvider:
             "conversation_id": ctx.conversation_id,
         }
         function, source = self._functions[tool_name], skill.handlers or ""
-        call = HandlerCall(source, HANDLERS, function, input, facts, self._boxes.limits)
+        call = HandlerCall(source, HANDLERS, function, input, facts, self._runner.limits)
         context.act_as(Principal("skill", skill.id), self._rules(context), self._reach)
         context.grounds = skill_grounds(skill)
-        value = await self._boxes.run(skill, call, context)
+        value = await self._runner.run(skill, call, context)
         return replace(to_result(value, ctx.tool_call_id), is_error=_is_error(value))
 
     async def close(self) -> None:
@@ -118,13 +118,13 @@ class SkillProvider:
 
 
 def skill_providers(
-    skills: Sequence[Skill], boxes: HandlerBoxes, taken: frozenset[str]
+    skills: Sequence[Skill], runner: HandlerRunner, taken: frozenset[str]
 ) -> tuple[list[SkillProvider], list[str]]:
     """Return the providers of the skills that export tools, and a sentence for each left out.
 
     Args:
         skills: The loaded skills.
-        boxes: What runs their handlers.
+        runner: What runs their handlers.
         taken: The ids of plugins and of ClawHive's own providers: no skill takes one.
     """
     exporting = [skill for skill in skills if skill.exports.tools]
@@ -139,9 +139,9 @@ def skill_providers(
         f"the tool `{meta.name}` is left out by the skill's risk_policy: {problem}"
         for skill in served
         for meta in (meta_of(skill, tool) for tool in skill.exports.tools)
-        if (problem := _beyond(skill, meta)) is not None
+        if (problem := _beyond_policy(skill, meta)) is not None
     ]
-    return [SkillProvider(skill, boxes, skills) for skill in served], notes
+    return [SkillProvider(skill, runner, skills) for skill in served], notes
 
 
 def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
@@ -174,7 +174,7 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
     return admitted(meta, facts.level or "L0") if skill.trusted else meta
 
 
-def _beyond(skill: Skill, meta: ToolMeta) -> str | None:
+def _beyond_policy(skill: Skill, meta: ToolMeta) -> str | None:
     return skill.risk_policy.beyond(meta.capability_level, meta.risk)
 
 
@@ -223,18 +223,18 @@ def _is_error(value: Any) -> bool:
     return all(isinstance(each, str) and each for each in given)
 
 
-SIDE_BY_SIDE = 16
+MAX_CONCURRENT = 16
 """How many handlers of one depth run at once. A handler waits for deeper ones only, so no number
-of handlers that call each other can wait in a circle."""
+of handlers that call each other can deadlock."""
 
 
-class HandlerBoxes:
-    """Runs handlers.
+class HandlerRunner:
+    """Runs a handler in the first sandbox engine that can, else in a trusted skill's process.
 
     Args:
         engines: The sandbox engines, preferred first; asked for at each call.
         limits: What one handler may use.
-        private: Folders that are no handler's, beside the project's protected files.
+        private: Further folders than the project's protected files that no handler may see.
         must_be_fenced: Whether no handler runs outside of the engines where this machine lacks a
             part of the fence of its process.
     """
@@ -251,20 +251,20 @@ class HandlerBoxes:
         self._must_be_fenced = must_be_fenced
         self._private = tuple(map(str, private))
         self._engines = engines
-        self._room: defaultdict[int, anyio.CapacityLimiter] = defaultdict(
-            lambda: anyio.CapacityLimiter(SIDE_BY_SIDE)
+        self._limiters: defaultdict[int, anyio.CapacityLimiter] = defaultdict(
+            lambda: anyio.CapacityLimiter(MAX_CONCURRENT)
         )
 
     async def run(self, skill: Skill, call: HandlerCall, context: ToolContext) -> Any:
-        """Return the JSON value of a handler, run in the smallest box that can.
+        """Return the JSON value of a handler.
 
         Raises:
             ToolError: `tool_failed`, `limit_reached`, `invalid_output`, or `sandbox_unavailable`
-                where no box can run it, with the place of what it cannot run.
+                where nothing can run it, with the place of what no engine runs.
         """
         from clawhive_core.execution.sandbox.tools import LIMIT_TEXT
 
-        async with self._room[context.scope.depth]:
+        async with self._limiters[context.scope.depth]:
             outcome = await self._outcome(skill, call, context)
         if outcome.killed_by is not None:
             why = LIMIT_TEXT[outcome.killed_by].format(call.limits)
@@ -280,25 +280,25 @@ class HandlerBoxes:
     async def _outcome(
         self, skill: Skill, call: HandlerCall, context: ToolContext
     ) -> HandlerOutcome:
-        host = Asked(context, call.limits.tool_calls)
+        host = HandlerRequests(context, call.limits.tool_calls)
         refusals: list[ToolError] = []
         for engine in self._engines():
             if not isinstance(engine, HandlerEngine):
                 continue
             try:
-                ended = await engine.run_handler(call, host, _printing(context))
+                ended = await engine.run_handler(call, host, _print_to_stderr(context))
             except SandboxUnavailable as error:
                 refusals.append(_unusable(engine.name, error))
                 continue
             if isinstance(ended, HandlerOutcome):
                 return ended
-            refusals.append(_cannot(skill, engine, call, ended))
+            refusals.append(_unsupported(skill, engine, call, ended))
         if skill.trusted:
             return await self._in_child(skill, call, host, context)
         raise refusals[0] if refusals else _no_engine(skill, call)
 
     async def _in_child(
-        self, skill: Skill, call: HandlerCall, host: Asked, context: ToolContext
+        self, skill: Skill, call: HandlerCall, host: HandlerRequests, context: ToolContext
     ) -> HandlerOutcome:
         from clawhive_core.execution.handlers.child import ChildPython
 
@@ -317,17 +317,17 @@ class HandlerBoxes:
             fenced=fenced,
         )
         try:
-            return await child.run_handler(call, host, _printing(context))
+            return await child.run_handler(call, host, _print_to_stderr(context))
         except SandboxUnavailable as error:
             raise _unusable(child.name, error) from error
 
 
-def _printing(context: ToolContext) -> Callable[[Stream, bytes], None]:
+def _print_to_stderr(context: ToolContext) -> Callable[[Stream, bytes], None]:
     """Show what a handler prints on stderr: stdout is the task's, and its value is what counts."""
     return lambda _, data: context.output("stderr", data)
 
 
-class Asked:
+class HandlerRequests:
     """The requests of a handler, on their way to the executor (`clawhive_core.HandlerHost`).
 
     Args:
@@ -355,7 +355,7 @@ class Asked:
             )
         if method == "call":
             return await self._call(arguments.get("name"), arguments.get("input"))
-        if method not in _SHORT:
+        if method not in _SHORT_FORMS:
             raise ToolError(f"ctx has no `{method}`", code="invalid_input")
         return await getattr(self._context, method)(**arguments)
 
@@ -367,7 +367,7 @@ class Asked:
         return await self._context.call(resolved, {} if input is None else input)
 
 
-_SHORT = frozenset(("read", "save", "show"))
+_SHORT_FORMS = frozenset(("read", "save", "show"))
 """The methods that are short for a tool of the core; nothing else of the context is reached."""
 
 
@@ -390,14 +390,14 @@ def _failure(skill: Skill, call: HandlerCall, outcome: HandlerOutcome) -> ToolEr
     )
 
 
-def _cannot(
+def _unsupported(
     skill: Skill, engine: HandlerEngine, call: HandlerCall, problem: Unsupported
 ) -> ToolError:
     return ToolError(
         f"{call.script}:{problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
         place=f"{call.script}:{problem.line}:{problem.column}",
-        fix=_way_out(skill, call, "write it without that", problem.line),
+        fix=_fix_for_handler(skill, call, "write it without that", problem.line),
         data={"line": problem.line, "column": problem.column, "engine": engine.name},
     )
 
@@ -415,12 +415,12 @@ def _no_engine(skill: Skill, call: HandlerCall) -> ToolError:
     return ToolError(
         "no sandbox engine here runs handlers",
         code="sandbox_unavailable",
-        fix=_way_out(skill, call, "switch the plugin `builtin` on"),
+        fix=_fix_for_handler(skill, call, "switch the plugin `builtin` on"),
     )
 
 
-def _way_out(skill: Skill, call: HandlerCall, first: str, line: int | None = None) -> str:
-    """Return what makes handlers run: trust does not where they import a file beside them.
+def _fix_for_handler(skill: Skill, call: HandlerCall, first: str, line: int | None = None) -> str:
+    """Return what makes handlers run: trust does not where they import another file.
 
     Args:
         skill: Whose handlers.
@@ -435,5 +435,5 @@ def _way_out(skill: Skill, call: HandlerCall, first: str, line: int | None = Non
         trust = f"in a Python process that reads what you can: clawhive skills trust {skill.id}"
         return f"{first}; or let the skill's handlers run outside of the engines, {trust}"
     own = f"write what `{local[1]}` holds into {call.script} itself"
-    why = "no box gives handlers the files beside them, whether they are trusted or not (CH0618)"
+    why = "handlers get no other files of their folder, trusted or not (CH0618)"
     return f"{own}: {why}" if local[0] == line else f"{first}, and {own}: {why}"

@@ -259,7 +259,7 @@ def _own_files(skill: Skill, code: CodeFacts, file: Path) -> Iterator[Finding]:
     for node, module in _own_imports(skill, code):
         place = Place(shown_path(file), node.lineno, node.col_offset + 1)
         message = f"the handlers of `{skill.id}` import `{module}`, which lies beside them"
-        fix = f"write what it holds into {file.name}: no box gives them more than that file"
+        fix = f"write what it holds into {file.name}: handlers get no more than that file"
         yield place.finding("CH0618", "warning", message, fix)
 
 

@@ -7,7 +7,7 @@ import pytest
 from clawhive_core import HandlerOutcome, SandboxLimits, SandboxUnavailable, ToolError
 from clawhive_core.execution.context import ToolContext
 from clawhive_core.execution.handlers.child import ChildPython
-from clawhive_core.execution.handlers.handlers import Asked, HandlerBoxes
+from clawhive_core.execution.handlers.handlers import HandlerRequests, HandlerRunner
 from clawhive_core.protocols.sandbox import HandlerCall
 from tests.execution.test_skill_tools import Project
 from tests.harness import echo
@@ -61,7 +61,7 @@ def run(context, skill):
     """Run a handler over engines."""
 
     async def running(*engines):
-        return await HandlerBoxes(lambda: engines, SandboxLimits()).run(skill, CALL, context)
+        return await HandlerRunner(lambda: engines, SandboxLimits()).run(skill, CALL, context)
 
     return running
 
@@ -104,7 +104,7 @@ async def test_a_handler_reaches_nothing_of_its_context_but_what_it_is_given(
 ):
     """Whatever it says on its line to the host."""
     house.secrets["KEY"] = "hunter22"
-    error = await failed(Asked(context, 5)(method, arguments))
+    error = await failed(HandlerRequests(context, 5)(method, arguments))
     assert (error.code, error.message) == ("invalid_input", f"ctx has no `{method}`")
     assert house.signals == []
     assert context.remaining() > 0
@@ -112,14 +112,16 @@ async def test_a_handler_reaches_nothing_of_its_context_but_what_it_is_given(
 
 @pytest.mark.parametrize("name", [None, 3, ["demo.echo"], {"a": 1}])
 async def test_a_handler_calls_a_tool_by_a_name(context, name):
-    error = await failed(Asked(context, 5)("call", {"name": name, "input": {}}))
+    error = await failed(HandlerRequests(context, 5)("call", {"name": name, "input": {}}))
     assert (error.code, error.message) == ("invalid_input", "ctx.call takes the name of a tool")
 
 
 async def test_a_call_without_input_is_one_with_an_empty_input(house, context):
     await house.offer("demo.echo", echo).ready()
-    assert await Asked(context, 5)("call", {"name": "demo.echo"}) == {}
-    assert await Asked(context, 5)("call", {"name": "demo.echo", "input": {"n": 1}}) == {"n": 1}
+    assert await HandlerRequests(context, 5)("call", {"name": "demo.echo"}) == {}
+    assert await HandlerRequests(context, 5)("call", {"name": "demo.echo", "input": {"n": 1}}) == {
+        "n": 1
+    }
 
 
 async def test_without_a_python_of_its_own_no_process_is_started(tmp_path, monkeypatch):
