@@ -309,10 +309,10 @@ def _print_answer(settings: Settings, found: Approval, *, as_json: bool) -> None
 
 def _print_next(settings: Settings, found: Approval) -> None:
     """Say how to go on: with the run that a person started, where a sub-agent's call waited."""
-    from clawhive_core.runs.record.lineage import line_of
+    from clawhive_core.runs.record.lineage import ancestry
 
     with _book(settings) as (book, _):
-        first = next(iter(line_of(book.log, found.run_id)), (found.run_id, None))[0]
+        first = next(iter(ancestry(book.log, found.run_id)), (found.run_id, None))[0]
     note(f"go on: clawhive runs resume {short(first)}")
 
 

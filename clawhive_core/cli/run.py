@@ -306,10 +306,10 @@ def started_again(settings: Settings, hive: Hive, run: str) -> str:
     import shlex
 
     from clawhive_core.events.redaction import MARK
-    from clawhive_core.runs.record.lineage import line_of, start_of
+    from clawhive_core.runs.record.lineage import ancestry, start_of
     from clawhive_core.runs.record.view import find_run
 
-    run_id, who = line_of(hive.log, find_run(hive.log, run))[0]
+    run_id, who = ancestry(hive.log, find_run(hive.log, run))[0]
     start = start_of(hive.log, run_id)
     words = _task(hive, start)
     if words is None:

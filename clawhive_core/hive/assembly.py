@@ -19,10 +19,10 @@ from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.provider import ToolProvider
 from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits
 from clawhive_core.runs.agents import agents_of, known_skills
-from clawhive_core.runs.models import MODEL_SECONDS, Patience
+from clawhive_core.runs.models import MODEL_SECONDS, RequestLimits
 from clawhive_core.runs.plans.task_tools import task_providers
 from clawhive_core.runs.responses import ResponseLimits
-from clawhive_core.runs.sub_agents import AgentProvider, Nursery, SubAgents, is_nameable
+from clawhive_core.runs.sub_agents import AgentProvider, SubAgentRequests, SubAgents, is_nameable
 from clawhive_core.skills.contracts.skill import Skill
 
 Engines = Callable[[], Sequence[SandboxEngine]]
@@ -33,7 +33,7 @@ def executor_limits(config: Config) -> ExecutorLimits:
     return ExecutorLimits(call_depth=config.get("limits.call_depth"))
 
 
-def patience(config: Config, provider: str) -> Patience:
+def patience(config: Config, provider: str) -> RequestLimits:
     """Return how long a model provider is waited for, how often, and for how much."""
     seconds = config.get(f"models.{provider}.timeout_sec")
     limits = ResponseLimits(
@@ -42,7 +42,7 @@ def patience(config: Config, provider: str) -> Patience:
         config.get("limits.response_sec"),
     )
     retries = config.get(f"models.{provider}.max_retries")
-    return Patience(seconds or MODEL_SECONDS, retries, limits)
+    return RequestLimits(seconds or MODEL_SECONDS, retries, limits)
 
 
 def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> list[ToolProvider]:
@@ -64,7 +64,7 @@ def agent_provider(config: Config, running: Running, book: ApprovalBook) -> Agen
     sub_agents = SubAgents(
         running.live.log,
         book,
-        lambda: Nursery(config, running.live.log, running.requests()),
+        lambda: SubAgentRequests(config, running.live.log, running.requests()),
         running,
         config.get("limits.agents_at_once"),
     )

@@ -66,14 +66,14 @@ from clawhive_core.plugins.environment import PluginEnvironment
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.persistent import read_persistent
 from clawhive_core.protocols.ledger import Ledger
-from clawhive_core.runs.concurrency import beside
+from clawhive_core.runs.concurrency import background
 from clawhive_core.runs.conversation import answers_before
 from clawhive_core.runs.models import Embedders, Models
-from clawhive_core.runs.orchestrator import Live, Orchestrator
-from clawhive_core.runs.record.lineage import used_below
+from clawhive_core.runs.orchestrator import LiveServices, Orchestrator
+from clawhive_core.runs.record.lineage import children_usage
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import find_run, run_json
-from clawhive_core.runs.requests import RequestMaker, RunOptions, TodaysTools
+from clawhive_core.runs.requests import CatalogToolSource, RequestMaker, RunOptions
 from clawhive_core.runs.session import Session
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class Hive:
         self._http = Connections(config.get("http.proxy"))
         self.executor = Executor(self._wiring(), executor_limits(config))
         doing = (self.executor, self.models, log, contributed.planners())
-        below, source = partial(used_below, log), TodaysTools(lambda: self._requests)
-        self._orchestrator = Orchestrator(*doing, used_below=below, source=source)
-        live = Live(log, self.executor, self.models, self.catalog, self.approvals)
+        below, source = partial(children_usage, log), CatalogToolSource(lambda: self._requests)
+        self._orchestrator = Orchestrator(*doing, children_usage=below, source=source)
+        live = LiveServices(log, self.executor, self.models, self.catalog, self.approvals)
         parts = (live, self.executor, self._orchestrator, lambda: self._requests)
         self._running = Running(*parts, config.user_dir, self.notes.append)
         self._spawner = Spawner(self._running)
@@ -322,9 +322,9 @@ class Hive:
 
     def rules(self, options: RunOptions | None = None, task: str | None = None) -> dict[str, Any]:
         """Return the rules that a run, of a task type or not, would have; nothing is recorded."""
-        from clawhive_core.runs.what_if import Situation
+        from clawhive_core.runs.what_if import HypotheticalCall
 
-        return Situation(options or RunOptions(), task).rules(self._requests)
+        return HypotheticalCall(options or RunOptions(), task).rules(self._requests)
 
     async def explain(
         self,
@@ -340,9 +340,9 @@ class Hive:
         With `task` it is a run of that task type, with `step` a call in that step of it.
         """
         from clawhive_core.execution.dry_run import explain
-        from clawhive_core.runs.what_if import Situation
+        from clawhive_core.runs.what_if import HypotheticalCall
 
-        scope = Situation(options or RunOptions(), task, step).scope(self._requests)
+        scope = HypotheticalCall(options or RunOptions(), task, step).scope(self._requests)
         return await explain(ToolCall("explain", name, dict(input)), scope, self.executor)
 
     async def replay(
@@ -413,7 +413,7 @@ class Hive:
             recover(self.log)
             await self._assemble()
             watching = self.catalog.watching(lambda now: self.log.post(revised(now)))
-            async with beside(self._sinks.pumping()), beside(watching):
+            async with background(self._sinks.pumping()), background(watching):
                 yield
         finally:
             await self._close()

@@ -14,9 +14,19 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record.view import find_run
-from clawhive_core.runs.replays.recorded_run import Record
-from clawhive_core.runs.replays.replay import RecordedTools, ReplayReport, note, repeat, tools_of
-from clawhive_core.runs.replays.replay_live import RecordedTurns, Repeated, WatchedDoor
+from clawhive_core.runs.replays.recorded_run import RecordedRun
+from clawhive_core.runs.replays.replay import (
+    RecordedTools,
+    ReplayReport,
+    record_report,
+    replay_exactly,
+    tools_of,
+)
+from clawhive_core.runs.replays.replay_live import (
+    ObservedCalls,
+    ObservedInvoker,
+    RecordedModelTurns,
+)
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.what_if import what_if
@@ -50,11 +60,11 @@ async def replayed(
     if mode not in get_args(ReplayMode):
         modes = ", ".join(f"`{each}`" for each in get_args(ReplayMode))
         raise UsageError(f"there is no replay mode `{mode}`", place="mode", fix=f"give {modes}")
-    record = Record.load(parts.log, find_run(parts.log, run))
+    record = RecordedRun.load(parts.log, find_run(parts.log, run))
     recorded = parts.requests.recorded(record)
     if mode == "exact":
         today = parts.orchestrator
-        return await repeat(record, recorded, today.planners, today.compaction)
+        return await replay_exactly(record, recorded, today.planners, today.compaction)
     _require_calls(record, mode)
     if mode == "policy" and recorded.is_session:
         request = parts.requests.assemble(recorded.task, _given(record, options))
@@ -65,11 +75,11 @@ async def replayed(
         report = await what_if(record, request, parts.catalog.current, parts.executor)
     else:
         report = await _live(parts, record, request, mode)
-    await note(record, report)
+    await record_report(record, report)
     return report
 
 
-def _require_calls(record: Record, mode: ReplayMode) -> None:
+def _require_calls(record: RecordedRun, mode: ReplayMode) -> None:
     """Refuse to hold calls against a run that made none: the model was asked anew in it."""
     source = tools_of(record)
     if source is not record:
@@ -81,7 +91,11 @@ def _require_calls(record: Record, mode: ReplayMode) -> None:
 
 
 def _anew(
-    parts: Replayer, record: Record, recorded: RunRequest, options: RunOptions | None, mode: str
+    parts: Replayer,
+    record: RecordedRun,
+    recorded: RunRequest,
+    options: RunOptions | None,
+    mode: str,
 ) -> RunRequest:
     """Return the request of a recorded run's task as it would be started now."""
     if recorded.is_session:
@@ -108,7 +122,7 @@ def _anew(
     )
 
 
-def _given(record: Record, options: RunOptions | None) -> RunOptions:
+def _given(record: RecordedRun, options: RunOptions | None) -> RunOptions:
     """Return options that give the task what the user gave the recorded one."""
     chosen = options or RunOptions(approve="deny")
     given = [
@@ -127,15 +141,15 @@ def _given(record: Record, options: RunOptions | None) -> RunOptions:
 
 
 async def _live(
-    parts: Replayer, record: Record, request: RunRequest, mode: ReplayMode
+    parts: Replayer, record: RecordedRun, request: RunRequest, mode: ReplayMode
 ) -> ReplayReport:
-    seen, today = Repeated(), parts.orchestrator
+    seen, today = ObservedCalls(), parts.orchestrator
     if mode == "tools":
-        door = WatchedDoor(parts.executor, seen)
-        models = RecordedTurns(record, today.models, parts.log)
+        invoker = ObservedInvoker(parts.executor, seen)
+        models = RecordedModelTurns(record, today.models, parts.log)
     else:
-        door, models = WatchedDoor(RecordedTools(record), seen), today.models
-    again = Orchestrator(door, models, parts.log, today.planners, today.compaction)
+        invoker, models = ObservedInvoker(RecordedTools(record), seen), today.models
+    again = Orchestrator(invoker, models, parts.log, today.planners, today.compaction)
     async with parts.owned(request):
         result = await again.run(request)
     found = seen.differences(record, result.output, result.status)

@@ -16,7 +16,7 @@ from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
-from clawhive_core.runs.orchestrator import Live, Orchestrator
+from clawhive_core.runs.orchestrator import LiveServices, Orchestrator
 from clawhive_core.runs.record.ownership import busy, cancel_below
 from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -46,7 +46,7 @@ class AtWork:
 class Running(Caching):
     """Executes the runs of one project in this process (`runs.sub_agents.Runner`)."""
 
-    live: Live
+    live: LiveServices
     executor: Executor
     orchestrator: Orchestrator
     requests: Callable[[], RequestMaker]
@@ -77,11 +77,11 @@ class Running(Caching):
 
     async def resume(self, run_id: str, options: RunOptions) -> None:
         """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
-        from clawhive_core.runs.resume import accounts_above, require_task, resume
+        from clawhive_core.runs.resume import ancestor_budgets, require_task, resume
 
         request = self.requests().resumed(run_id, options)
         require_task(request)
-        with accounts_above(self.live.log, self.live.models, run_id, self.at_work):
+        with ancestor_budgets(self.live.log, self.live.models, run_id, self.at_work):
             async with self.owned(request):
                 await resume(self.live, self.orchestrator, request)
 

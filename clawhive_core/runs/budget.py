@@ -105,7 +105,7 @@ class Budget:
         left = self.left()
         for name in _UNITS:
             if getattr(left, name) == 0:
-                raise spent(name)
+                raise budget_exceeded(name)
         return left.seconds
 
     def below(self, limits: BudgetLimits) -> Budget:
@@ -116,7 +116,7 @@ class Budget:
 _UNITS = {"tokens": "tokens", "cost": "dollars", "seconds": "seconds"}
 
 
-def spent(name: str, more: str = "") -> ModelError:
+def budget_exceeded(name: str, more: str = "") -> ModelError:
     """Return the error of a run that has used up one of the three, by its name in the limits."""
     return ModelError(
         f"the budget of the run is spent: no {_UNITS[name]} are left"

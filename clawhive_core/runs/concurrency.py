@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Work = Callable[[], Awaitable[None]]
 
 
-async def side_by_side(works: Sequence[Work], limit: int | None = None) -> None:
+async def run_concurrently(works: Sequence[Work], limit: int | None = None) -> None:
     """Run all at the same time; the first failure cancels the others and is raised as it is.
 
     Args:
@@ -44,7 +44,7 @@ def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None] | None) -> AsyncGenerator[None]:
+async def background(work: Coroutine[Any, Any, None] | None) -> AsyncGenerator[None]:
     """Do something, or nothing, while the body runs, and stop it after.
 
     It is not stopped before what it shields has ended.
@@ -65,10 +65,10 @@ async def beside(work: Coroutine[Any, Any, None] | None) -> AsyncGenerator[None]
         yield
     finally:
         scope.cancel()
-        await stopped(task)
+        await wait_stopped(task)
 
 
-async def stopped(task: Task[None]) -> None:
+async def wait_stopped(task: Task[None]) -> None:
     """Wait for a task that was cancelled; an error of ClawHive that ended it is passed over."""
     from asyncio import CancelledError, wait
 

@@ -37,7 +37,7 @@ _FURTHEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Transcript:
     """The messages of a conversation up to the end of a run."""
 
     run_id: str | None = None
@@ -69,29 +69,29 @@ class Conversations:
 
     def __init__(self, log: Ledger) -> None:
         self._log = log
-        self._known: dict[str, Said] = {}
+        self._known: dict[str, Transcript] = {}
 
-    def before(self, conversation_id: str | None) -> Said:
+    def before(self, conversation_id: str | None) -> Transcript:
         """Return what was said up to the last run of a prompt that came to an answer.
 
         Raises:
             ClawHiveError: Bodies of the run were pruned.
         """
         if conversation_id is None:
-            return Said()
-        known = self._known.pop(conversation_id, Said())
+            return Transcript()
+        known = self._known.pop(conversation_id, Transcript())
         if known.messages and last_turn(self._log, conversation_id) == known.run_id:
             self._known[conversation_id] = known
             return known
         for turn in self._log.find(RunsWhere(conversation_id=conversation_id, turns=True)):
             run_id = turn.run_id
-            found = known if known.run_id == run_id else said_until(self._log, run_id, known)
+            found = known if known.run_id == run_id else transcript_until(self._log, run_id, known)
             if found.messages:
                 self._known[conversation_id] = found
                 while len(self._known) > _KNOWN:
                     del self._known[next(iter(self._known))]
                 return found
-        return Said()
+        return Transcript()
 
 
 def last_turn(log: Ledger, conversation_id: str) -> str | None:
@@ -109,22 +109,22 @@ def messages_of(log: Ledger, run_id: str | None) -> tuple[LlmMessage, ...]:
     Raises:
         ClawHiveError: Bodies of the run were pruned.
     """
-    return () if run_id is None else said_until(log, run_id).messages
+    return () if run_id is None else transcript_until(log, run_id).messages
 
 
-def said_until(log: Ledger, run_id: str, known: Said | None = None) -> Said:
+def transcript_until(log: Ledger, run_id: str, known: Transcript | None = None) -> Transcript:
     """Return what was said up to the end of a run; what is known is not read again.
 
     Raises:
         ClawHiveError: Bodies of the run were pruned.
     """
     runs: list[_Run] = []
-    base, following = known or Said(), run_id
+    base, following = known or Transcript(), run_id
     while following is not None and following != base.run_id:
         runs.append(_Run.read(log, following))
         following = None if runs[-1].is_whole else runs[-1].continues
     if following is None:
-        base = Said(answers=answers_before(log, runs[-1].run_id))
+        base = Transcript(answers=answers_before(log, runs[-1].run_id))
     for each in reversed(runs):
         base = each.after(base)
     return base
@@ -199,7 +199,7 @@ class _Run:
             found.without = (asked, LlmMessage.text("assistant", text))
         return found
 
-    def after(self, base: Said) -> Said:
+    def after(self, base: Transcript) -> Transcript:
         """Return what was said up to its end, after what was said before it."""
         answers = base.answers + self.answers
         if self.answer is None:
@@ -209,7 +209,7 @@ class _Run:
             said = _without_plans(said, self.plans) if self.plans else said
             messages = (*said, self.answer)
         depth = 0 if self.is_whole else base.depth + 1
-        return Said(self.run_id, messages, answers, depth, extended(base, messages))
+        return Transcript(self.run_id, messages, answers, depth, extended(base, messages))
 
     def _said(self, sent: list[LlmMessage]) -> list[LlmMessage]:
         """Return the messages of the last turn's request."""
@@ -223,7 +223,7 @@ class _Run:
         return said
 
 
-def extended(base: Said, messages: Sequence[LlmMessage]) -> Any:
+def extended(base: Transcript, messages: Sequence[LlmMessage]) -> Any:
     """Return the running digest of messages, from that of what came before where they go on."""
     count = len(base.messages)
     if count and len(messages) >= count and messages[count - 1] is base.messages[-1]:

@@ -20,7 +20,7 @@ from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.agents import Agent, agents_of, allow_list
-from clawhive_core.runs.concurrency import side_by_side
+from clawhive_core.runs.concurrency import run_concurrently
 from clawhive_core.runs.record.journal import Journal, end_step
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _says(prompt: str, words: str) -> bool:
 class Delegation:
     """The answers of agents that rules start with a run, before its first turn."""
 
-    door: Invoker
+    invoker: Invoker
     journal: Journal
     request: RunRequest
     _said: dict[str, str] = field(default_factory=dict[str, str])
@@ -70,7 +70,7 @@ class Delegation:
         """
         waiting: list[NeedHumanApproval] = []
         names = self.request.delegates
-        await side_by_side(
+        await run_concurrently(
             [
                 partial(self._ask, name, ordinal, prompt, waiting)
                 for ordinal, name in enumerate(names)
@@ -88,7 +88,7 @@ class Delegation:
         scope = CallScope(run, request.principal, step_id, label=f"when {name}", ordinal=ordinal)
         call = ToolCall(f"call_when_{name}", f"agent.{name}", {"task": prompt})
         try:
-            outcome = await self.door.invoke(call, scope)
+            outcome = await self.invoker.invoke(call, scope)
         except NeedHumanApproval as asked:
             waiting.append(asked)
             return

@@ -20,20 +20,20 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Action
 from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
-from clawhive_core.runs.concurrency import side_by_side
+from clawhive_core.runs.concurrency import run_concurrently
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
 from clawhive_core.runs.responses import (
     CUT_SHORT,
-    MAX_AGAIN,
+    MAX_REASKS,
     Unusable,
     cut_short,
-    doubt,
+    stop_reason_warning,
     unusable,
     with_remark,
 )
 from clawhive_core.runs.run import RunLimits
-from clawhive_core.runs.toolsets import NO_TOOLS, Offer, Offering, ToolsOfRun
+from clawhive_core.runs.toolsets import NO_TOOLS, Offer, OfferedTools, RunToolSource
 
 PARALLEL_CALLS = 8
 MAX_REFUSED_TURNS = 3
@@ -69,19 +69,19 @@ class LoopSettings:
 class Loop:
     """One agent's loop over one prompt."""
 
-    door: Invoker
+    invoker: Invoker
     models: Models
     journal: Journal
     run: RunScope
     principal: Principal
     settings: LoopSettings
     compaction: Compaction | None = None
-    source: ToolsOfRun = NO_TOOLS
+    source: RunToolSource = NO_TOOLS
     """Where tools come from that the model is offered later."""
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     warnings: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
     """What a reader of the answer should know of it, each with `code` and `message`."""
-    _offering: Offering = field(init=False)
+    _offered: OfferedTools = field(init=False)
     _revision: str = field(init=False)
     _polling: set[str] = field(init=False)
     _system: str = field(init=False)
@@ -92,7 +92,7 @@ class Loop:
     """The turns in a row, up to now, of which every call was refused."""
 
     def __post_init__(self) -> None:
-        self._offering = Offering.of(self.settings.offer)
+        self._offered = OfferedTools.of(self.settings.offer)
         self._revision = self.settings.offer.revision
         self._polling = set(self.settings.offer.polling)
         self._system = self.settings.whole_system
@@ -123,7 +123,7 @@ class Loop:
         repetition = Repetition(self._polling)
         for turn in range(self.settings.limits.max_tool_rounds + 1):
             self._open_turn = turn
-            self._renew(turn)
+            self._update_offer(turn)
             response = await self._turn(messages, turn)
             if (problem := unusable(response)) is not None:
                 response = await self._asked_again(messages, turn, response, problem)
@@ -159,7 +159,7 @@ class Loop:
             RunError: `model_malformed_call`, `model_no_answer`: it is not better when asked again.
         """
         step = self._step(turn)
-        for _ in range(MAX_AGAIN):
+        for _ in range(MAX_REASKS):
             messages[-1:] = with_remark(messages[-1], problem.told)
             self.run.signal(Signal("again", step, self.settings.model, text=problem.message))
             response = await self._turn(messages, turn)
@@ -193,7 +193,7 @@ class Loop:
             self.settings.model,
             tuple(messages),
             system=self._system,
-            tools=self._offering.tools,
+            tools=self._offered.tools,
             max_tokens=self.settings.limits.max_tokens,
             cache_hints=self._cache_hints,
         )
@@ -204,16 +204,16 @@ class Loop:
             self.artifacts.extend(result.artifacts)
         return result
 
-    def _renew(self, turn: int) -> None:
+    def _update_offer(self, turn: int) -> None:
         """Offer what the catalog has by now, without what was enabled up to here only."""
-        self._offering.expire(turn)
-        found = self.source.renewed(self._revision, self._step(turn))
+        self._offered.expire(turn)
+        found = self.source.updated_offer(self._revision, self._step(turn))
         if found is None:
             return
         self._revision = found.revision
         self._polling.clear()
         self._polling.update(found.polling)
-        if self._offering.renew(found):
+        if self._offered.update(found):
             self._note(TOOLS_CHANGED, found.to_dict(), self._step(turn))
 
     def _enabled(self, result: ToolResult, turn: int, index: int) -> ToolResult:
@@ -221,18 +221,20 @@ class Loop:
         enables, step_id = result.enables, f"{self._step(turn)}.{index}"
         if enables is None:
             return result
-        brought = self._offering.brought(enables, lambda names: self.source.named(names, step_id))
-        if brought is None:
+        toolset = self._offered.enabled_by(
+            enables, lambda names: self.source.tools_named(names, step_id)
+        )
+        if toolset is None:
             return result
-        self._offering.take(brought, enables)
-        value, names = brought.to_dict(), [each.name for each in brought.tools]
+        self._offered.enable(toolset, enables)
+        value, names = toolset.to_dict(), [each.name for each in toolset.tools]
         body = {"skill": enables.skill, **value, "tools": names}
         if enables.names:
             body["defs"] = Blob(value["tools"])
         if enables.expires_at_turn is not None:
             body["expires_at_turn"] = enables.expires_at_turn
         self._note(TOOLS_ENABLED, body, step_id)
-        return replace(result, output=f"{result.output}\n{brought.note}")
+        return replace(result, output=f"{result.output}\n{toolset.note}")
 
     def _note(self, kind: str, body: Mapping[str, Any], step_id: str) -> None:
         event = run_event(self.run, self.principal, kind, body, "succeeded", step_id)
@@ -263,7 +265,7 @@ class Loop:
                 waiting.append(asked)
 
         works = [partial(one, index, call) for index, call in enumerate(calls)]
-        await side_by_side(works, PARALLEL_CALLS)
+        await run_concurrently(works, PARALLEL_CALLS)
         ended = [outcome for outcome in outcomes if outcome is not None]
         if waiting:
             for outcome in ended:
@@ -278,13 +280,13 @@ class Loop:
         scope = replace(self._scope(f"{step}.{index}", index), turn=turn)
         given = (call.input, self._revision, call.malformed, call.native)
         offered = ToolCall(call.id, call.name, *given)
-        outcome = await self.door.invoke(offered, scope)
+        outcome = await self.invoker.invoke(offered, scope)
         end_step(self.journal, self.run, self.principal, scope.step)
         return outcome
 
     def _respond(self, response: LlmResponse, turn: int) -> str:
         """End the turn of the answer; one of images only is an answer too, without words."""
-        if (warning := doubt(response)) is not None:
+        if (warning := stop_reason_warning(response)) is not None:
             self.warnings.append(warning)
         self._end(turn, "respond" if response.text else "finish", response.text)
         return response.text
@@ -308,7 +310,7 @@ class Loop:
         return f"{self.run.run_id}/r{turn}"
 
     def _scope(self, step_id: str, ordinal: int) -> CallScope:
-        enabled = self._offering.enabled
+        enabled = self._offered.enabled
         return CallScope(self.run, self.principal, step_id, ordinal=ordinal, enabled=enabled)
 
 

@@ -30,10 +30,10 @@ from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
 from clawhive_core.protocols.embedder import Embedder
-from clawhive_core.runs.budget import Budget, BudgetLimits, spent
+from clawhive_core.runs.budget import Budget, BudgetLimits, budget_exceeded
 from clawhive_core.runs.conversation import History
 from clawhive_core.runs.record.journal import Journal
-from clawhive_core.runs.responses import LIMITS, Heard, ResponseLimits, readable
+from clawhive_core.runs.responses import LIMITS, PartialResponse, ResponseLimits, readable
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ _ENCODED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestLimits:
     """The time that a provider is waited for."""
 
     seconds: float = MODEL_SECONDS
@@ -146,7 +146,7 @@ class Models:
         self,
         adapters: Callable[[], Mapping[str, LlmAdapter]],
         journal: Journal,
-        patience: Callable[[str], Patience] = lambda _: Patience(),
+        patience: Callable[[str], RequestLimits] = lambda _: RequestLimits(),
         answers_before: Callable[[str], int] = lambda _: 0,
         embedders: Embedders | None = None,
     ) -> None:
@@ -277,13 +277,13 @@ class Models:
         """Ask the adapter; an error holds the text that came before it (`data["partial"]`)."""
         streams = scope.run.streams and scope.parent_invocation_id is None
         limits, called = self.patience(adapter.name).limits, f"{adapter.name}:{request.model}"
-        heard: Heard | None = None
+        heard: PartialResponse | None = None
 
         def ask(seconds: float) -> Awaitable[LlmResponse]:
             nonlocal heard
             if not streams:
                 return adapter.chat(request)
-            heard = Heard(limits, called, seconds)
+            heard = PartialResponse(limits, called, seconds)
             return _streamed(adapter, request, scope, heard)
 
         try:
@@ -332,17 +332,17 @@ class Models:
             except Overdue:
                 name = f"`{provider.name}:{model}`"
                 if seconds < most:
-                    raise spent("seconds", f"{name} had not answered by then") from None
+                    raise budget_exceeded("seconds", f"{name} had not answered by then") from None
                 # Not made again: whoever waited this long should not wait as long once more.
                 if in_all < patience.seconds:
                     what = f"{name} did not answer within {patience.limits.seconds:g} s in all"
-                    raise _late(LIMITS["seconds"], what) from None
+                    raise _timed_out(LIMITS["seconds"], what) from None
                 what = f"{name} did not answer within {seconds:g} s"
-                raise _late(f"models.{provider.name}.timeout_sec", what) from None
+                raise _timed_out(f"models.{provider.name}.timeout_sec", what) from None
             except ModelError as error:
                 import random
 
-                wait = delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
+                wait = retry_delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
                 if wait is None or (left is not None and wait > left) or wait > in_all:
                     raise
                 self._retried(model, scope, error, wait)
@@ -563,7 +563,7 @@ async def _attempt(
 
 
 async def _streamed(
-    adapter: LlmAdapter, request: LlmRequest, scope: CallScope, heard: Heard
+    adapter: LlmAdapter, request: LlmRequest, scope: CallScope, heard: PartialResponse
 ) -> LlmResponse:
     """Return a streamed answer; its text reaches listeners as it comes."""
     async with aclosing(_generator(adapter.stream(request))) as events:
@@ -594,7 +594,7 @@ async def _generator(events: AsyncIterator[StreamEvent]) -> AsyncGenerator[Strea
             await close()
 
 
-def delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> float | None:
+def retry_delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> float | None:
     """Return the seconds until the next attempt, None where there is to be none.
 
     The provider's word counts first; else the distances are random, as in "Exponential Backoff And
@@ -614,7 +614,7 @@ def delay(error: ClawHiveError, attempt: int, retries: int, chance: float) -> fl
     return chance * min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (attempt - 1))
 
 
-def _late(limit: str, message: str) -> ModelError:
+def _timed_out(limit: str, message: str) -> ModelError:
     """Return the error of a provider that was waited for as long as a setting lets it."""
     fix = f"raise `{limit}`, or choose another model"
     return ModelError(message, code="timeout", fix=fix)

@@ -17,7 +17,7 @@ from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolDef, ToolMeta
 from clawhive_core.runs.agents import AGENTS, Agent
-from clawhive_core.runs.toolsets import Brought, Offer, SkillTools
+from clawhive_core.runs.toolsets import Offer, SkillTools, Toolset
 from clawhive_core.skills.contracts.skill import Skill
 
 ToolsOf = Callable[[Skill], Mapping[str, str | None]]
@@ -25,11 +25,11 @@ ToolsOf = Callable[[Skill], Mapping[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class OfferBuilder:
     """The tools of a catalog and the skills of a library, as one agent may have them."""
 
     catalog: Catalog
-    offers: Offers
+    cache: OfferCache
     library: SkillLibrary
     """The skills that it knows."""
     allow: AllowList | None
@@ -38,7 +38,7 @@ class Shelf:
     """The canonical patterns of `[policy] deny`."""
     variables: Mapping[str, str]
 
-    def offer(self, agent: Agent, active: Sequence[str], opened: Sequence[str]) -> Offer | None:
+    def build(self, agent: Agent, active: Sequence[str], opened: Sequence[str]) -> Offer | None:
         """Return what an agent's model is told and offered; None for an agent of one call.
 
         Args:
@@ -52,33 +52,33 @@ class Shelf:
         """
         if agent.form != "full":
             return None
-        base = self.offers.of(self.catalog, self.allow, AllowList.read(agent.name, agent.tools))
+        base = self.cache.of(self.catalog, self.allow, AllowList.read(agent.name, agent.tools))
         bounded = agent.tools is not None
         names = frozenset(tool.name for tool in base)
-        brings = self._brings(names, _every if bounded else _required)
+        toolsets = self._toolsets(names, _every if bounded else _required)
         opened = tuple(filter(self.library.has, opened))
-        skills = SkillTools(tuple(active), opened, brings, bounded=bounded)
+        skills = SkillTools(tuple(active), opened, toolsets, bounded=bounded)
         tools = skills.at_start(base)
         return Offer(
             self.catalog.revision,
             tools,
             skills,
-            polling(self.catalog, (*tools, *skills.brought)),
+            polling_tools(self.catalog, (*tools, *skills.further_tools)),
             skill_prompt(self.library, skills, tools) if tools else "",
         )
 
-    def named(self, names: Sequence[str]) -> Brought:
+    def tools_named(self, names: Sequence[str]) -> Toolset:
         """Return the tools of these names, and why the others are left out."""
-        return self._brought(dict.fromkeys(names), frozenset())
+        return self._toolset(dict.fromkeys(names), frozenset())
 
-    def _brings(self, offered: frozenset[str], tools_of: ToolsOf) -> dict[str, Brought]:
+    def _toolsets(self, offered: frozenset[str], tools_of: ToolsOf) -> dict[str, Toolset]:
         found = (
-            (skill.id, self._brought(tools_of(skill), offered))
+            (skill.id, self._toolset(tools_of(skill), offered))
             for skill in self.library.skills().loaded
         )
-        return {name: brought for name, brought in found if brought != Brought()}
+        return {name: toolset for name, toolset in found if toolset != Toolset()}
 
-    def _brought(self, names: Mapping[str, str | None], offered: frozenset[str]) -> Brought:
+    def _toolset(self, names: Mapping[str, str | None], offered: frozenset[str]) -> Toolset:
         tools: dict[str, ToolDef] = {}
         left_out: list[tuple[str, str]] = []
         for name, provider in names.items():
@@ -89,7 +89,7 @@ class Shelf:
                 left_out.append((name, why))
             elif meta is not None:
                 tools[meta.name] = meta.to_def()
-        return Brought(tuple(tools.values()), tuple(left_out))
+        return Toolset(tuple(tools.values()), tuple(left_out))
 
     def _problem(self, name: str, provider: str | None, meta: ToolMeta | None) -> str | None:
         """Return why a tool is not offered, None where it may be."""
@@ -140,7 +140,7 @@ def offered(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
 
 
 @dataclass(slots=True)
-class Offers:
+class OfferCache:
     """The tools that models are offered, for each revision of the catalog and each agent's lists.
 
     What is derived from a list of tools (its encoding for the log, its names on the wire) is kept
@@ -159,7 +159,7 @@ class Offers:
         return known
 
 
-def polling(catalog: Catalog, tools: Iterable[ToolDef]) -> frozenset[str]:
+def polling_tools(catalog: Catalog, tools: Iterable[ToolDef]) -> frozenset[str]:
     """Return those of some tools that may well answer the same call differently."""
     return frozenset(tool.name for tool in tools if catalog.tools[tool.name].meta.polling)
 
@@ -212,7 +212,7 @@ def _active(library: SkillLibrary, name: str, skills: SkillTools, offered: froze
         lines.append(f'It has files; skill_open {{"name": "{name}"}} lists them.')
     if usable := [f"`{tool}`" for tool in required if tool in offered]:
         lines.append(f"It works with the tools {', '.join(usable)}.")
-    if name in skills.brings and (missing := skills.brings[name].missing):
+    if name in skills.toolsets and (missing := skills.toolsets[name].missing):
         lines.append(missing)
     return "\n".join(lines)
 

@@ -159,11 +159,15 @@ SIGNAL_FAILED = "signal_failed"
 def listener_of(options: RunOptions) -> Callable[[Signal], None]:
     """Return what a run's signals go to: whatever the program's own raises stays its failure."""
     signal = options.on_signal
-    return signal if signal is ignore_signal or isinstance(signal, Hearing) else Hearing(signal)
+    return (
+        signal
+        if signal is ignore_signal or isinstance(signal, SafeListener)
+        else SafeListener(signal)
+    )
 
 
 @dataclass(slots=True)
-class Hearing:
+class SafeListener:
     """Lets a program know what happens in a run; its first failure is logged, with a traceback."""
 
     callback: Callable[[Signal], None]
@@ -182,7 +186,7 @@ class Hearing:
 
 
 @dataclass(slots=True)
-class Asking:
+class SafeAsker:
     """Asks a person through a program; where that fails the call waits, as without an answer."""
 
     callback: Ask
@@ -203,9 +207,9 @@ class Asking:
                 self.warning = {"code": "ask_failed", "message": message}
 
 
-def warnings_of(*callbacks: Ask | Callable[[Signal], None] | None) -> list[dict[str, str]]:
+def callback_warnings(*callbacks: Ask | Callable[[Signal], None] | None) -> list[dict[str, str]]:
     """Return what the record says of the callbacks of a run that failed."""
-    known = (each for each in callbacks if isinstance(each, Asking | Hearing))
+    known = (each for each in callbacks if isinstance(each, SafeAsker | SafeListener))
     return [each.warning for each in known if each.warning is not None]
 
 

@@ -23,11 +23,11 @@ from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunIs, Unmet
 from clawhive_core.protocols.planner import Planner
 from clawhive_core.runs.models import Models
-from clawhive_core.runs.options import warnings_of
+from clawhive_core.runs.options import callback_warnings
 from clawhive_core.runs.record.journal import RunJournal, run_event
-from clawhive_core.runs.record.ownership import STOPPED, not_taken
+from clawhive_core.runs.record.ownership import STOPPED, start_refused
 from clawhive_core.runs.run import RunRequest, RunResult
-from clawhive_core.runs.toolsets import NO_TOOLS, Brought, Offer, SkillTools, ToolsOfRun
+from clawhive_core.runs.toolsets import NO_TOOLS, Offer, RunToolSource, SkillTools, Toolset
 
 if TYPE_CHECKING:
     from clawhive_core.runs.loop import Compaction
@@ -42,41 +42,41 @@ REACT = "react"
 class ToolSource(Protocol):
     """The source of a running model's tools: the catalog of today, or the record."""
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on, None where the revision is still the current."""
         ...
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return the tools of these names, as far as the agent may have them."""
         ...
 
 
-class NoSource:
+class NoToolSource:
     """Brings nothing: a replay with one side live, a loop that is given its tools."""
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return nothing."""
         del request, revision, step_id
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return nothing."""
         del request, names, step_id
-        return Brought()
+        return Toolset()
 
 
 @dataclass(slots=True)
 class Orchestrator:
-    """Runs tasks: today's planner and loop, whatever door, models and journal they stand on."""
+    """Runs tasks: today's planner and loop, whatever invoker, models and journal they stand on."""
 
-    door: Invoker
+    invoker: Invoker
     models: Models
     journal: RunJournal
     planners: Mapping[str, Planner]
     compaction: Compaction | None = None
     """What keeps long conversations short; clearing old results where it is not set."""
-    used_below: Callable[[str], Usage] = lambda _: Usage()
+    children_usage: Callable[[str], Usage] = lambda _: Usage()
     """What the runs that a run started used."""
-    source: ToolSource = field(default_factory=NoSource)
+    source: ToolSource = field(default_factory=NoToolSource)
     """Where tools come from that a running model is offered later."""
 
     async def run(self, request: RunRequest) -> RunResult:
@@ -100,7 +100,7 @@ class Orchestrator:
         body = {"reason": "it was resumed", "fence": fence, "worker": self.journal.worker}
         event = self._event(request, "run.status", body, "running")
         await self._taken(request, event, expects=(RunIs(run_id, STOPPED, fence - 1),))
-        return await self.go_on(request, self.used_below(run_id))
+        return await self.go_on(request, self.children_usage(run_id))
 
     async def go_on(self, request: RunRequest, used: Usage | None = None) -> RunResult:
         """Execute a run that was started or taken up, and record how it ended or why it stops.
@@ -178,7 +178,7 @@ class Orchestrator:
             await self.journal.hold()
             await self.journal.append(*events, expects=expects)
         except Unmet as error:
-            raise not_taken(run.run_id, error) from None
+            raise start_refused(run.run_id, error) from None
         except anyio.get_cancelled_exc_class():
             # Another process may have taken it under the same number.
             mine = RunIs(run.run_id, _RUNNING, run.fence, self.journal.worker)
@@ -219,7 +219,7 @@ class Orchestrator:
 
         planner, prompt = self.planner(request), request.task.prompt
         if prompt is not None and request.delegates:
-            prompt = await Delegation(self.door, self.journal, request).merged_into(prompt)
+            prompt = await Delegation(self.invoker, self.journal, request).merged_into(prompt)
         if planner is not None:
             return await self._planned(request, planner, prompt)
         return await self._answer(request, prompt or "")
@@ -231,7 +231,7 @@ class Orchestrator:
         from clawhive_core.runs.plans.planning import Planning, report
 
         task = request.task if prompt is None else replace(request.task, prompt=prompt)
-        planning = Planning(self.door, self.journal, request, task, self._completing(request))
+        planning = Planning(self.invoker, self.journal, request, task, self._completing(request))
         runner = await planning.execute(planner)
         if runner.waits:
             return RunResult("waiting_approval")
@@ -263,7 +263,7 @@ class Orchestrator:
         if (history := request.continuation.history) is not None:
             self.models.go_on(request.scope.run_id, history)
         loop = Loop(
-            self.door,
+            self.invoker,
             self.models,
             self.journal,
             request.scope,
@@ -280,12 +280,14 @@ class Orchestrator:
             return RunResult("failed", error=_error(error), artifacts=loop.artifacts)
         return RunResult("succeeded", text, None, loop.artifacts, loop.warnings)
 
-    def _tools_of(self, request: RunRequest) -> ToolsOfRun:
+    def _tools_of(self, request: RunRequest) -> RunToolSource:
         """Return where a run's later tools come from; one that is to make no call gets none."""
         if not request.limits.max_tool_rounds:
             return NO_TOOLS
         source = self.source
-        return ToolsOfRun(partial(source.renewed, request), partial(source.named, request))
+        return RunToolSource(
+            partial(source.updated_offer, request), partial(source.tools_named, request)
+        )
 
     def _completing(self, request: RunRequest) -> Callable[[LlmRequest], Awaitable[LlmResponse]]:
         run = request.scope
@@ -317,13 +319,13 @@ class Orchestrator:
         await self.journal.append(event, expects=expects)
 
     def _used(self, run_id: str) -> Usage:
-        return self.models.used(run_id) + self.used_below(run_id)
+        return self.models.used(run_id) + self.children_usage(run_id)
 
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id
         self.models.used(run_id)
         body: dict[str, Any] = {"reason": "a person must answer"}
-        if warnings := [*warnings_of(request.scope.ask), *_unheard(request)]:
+        if warnings := [*callback_warnings(request.scope.ask), *_unheard(request)]:
             body["warnings"] = warnings
         event = self._event(request, "run.status", body, "waiting_approval")
         await self.journal.append(event, expects=request.scope.owned)
@@ -359,7 +361,9 @@ def _optional_facts(request: RunRequest) -> dict[str, Any]:
 
 def _unheard(request: RunRequest) -> Sequence[Mapping[str, Any]]:
     """Return what is said of a listener that failed: once, in the run that it was given to."""
-    return () if request.scope.parent_run_id is not None else warnings_of(request.scope.signal)
+    return (
+        () if request.scope.parent_run_id is not None else callback_warnings(request.scope.signal)
+    )
 
 
 def _error(error: ClawHiveError) -> dict[str, Any]:
@@ -370,11 +374,11 @@ def _error(error: ClawHiveError) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveServices:
     """The means by which a resumed run does its missing parts."""
 
     log: Ledger
-    door: Invoker
+    invoker: Invoker
     models: Models
     catalog: CatalogStore
     book: ApprovalBook

@@ -35,13 +35,13 @@ from clawhive_core.protocols.ledger import Ledger, SessionAt
 from clawhive_core.runs.agents import Agent, agent_of, allow_list, budget_limits
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import Conversations, last_turn, messages_of
-from clawhive_core.runs.offers import Offers, Shelf
-from clawhive_core.runs.options import Asking, RunOptions, listener_of, prompt_of, require_input
-from clawhive_core.runs.plans.elevation import Declared, stated_by
+from clawhive_core.runs.offers import OfferBuilder, OfferCache
+from clawhive_core.runs.options import RunOptions, SafeAsker, listener_of, prompt_of, require_input
+from clawhive_core.runs.plans.elevation import DeclaredRights, step_permissions
 from clawhive_core.runs.plans.tasks import find_task_type, make_task, permissions_of
-from clawhive_core.runs.record.lineage import line_of
+from clawhive_core.runs.record.lineage import ancestry
 from clawhive_core.runs.record.ownership import fence_of
-from clawhive_core.runs.replays.recorded_run import Record, remember
+from clawhive_core.runs.replays.recorded_run import RecordedRun, add_recorded_calls
 from clawhive_core.runs.run import (
     Continuation,
     Contract,
@@ -50,7 +50,7 @@ from clawhive_core.runs.run import (
     RunRequest,
     SpawnedBy,
 )
-from clawhive_core.runs.toolsets import Brought, Offer, SkillTools, active_before
+from clawhive_core.runs.toolsets import Offer, SkillTools, Toolset, active_before
 from clawhive_core.skills.contracts.skill import Skill, TaskType
 from clawhive_core.skills.discovery.skill_set import Entry
 
@@ -67,7 +67,7 @@ class RequestMaker(Caching):
     library: SkillLibrary
     left_out: Sequence[Entry] = ()
     """Skills that are not loaded, so that the answer to their tasks' names can say why."""
-    offers: Offers = field(default_factory=Offers)
+    offers: OfferCache = field(default_factory=OfferCache)
 
     def prompt(self, text: str, options: RunOptions, again: RunRequest | None = None) -> RunRequest:
         """Return the request of a prompt.
@@ -151,7 +151,7 @@ class RequestMaker(Caching):
         Raises:
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
-        found = self._shelf(agent, allow).offer(agent, active, opened)
+        found = self._offer_builder(agent, allow).build(agent, active, opened)
         return Offer(self.catalog.current.revision) if found is None else found
 
     def prompt_limits(self, limits: RunLimits) -> RunLimits:
@@ -162,13 +162,13 @@ class RequestMaker(Caching):
             compact_at_tokens=self.config.get("loop.compact_at_tokens"),
         )
 
-    def _shelf(self, agent: Agent, allow: AllowList | None) -> Shelf:
+    def _offer_builder(self, agent: Agent, allow: AllowList | None) -> OfferBuilder:
         root = str(self.config.root)
         denies, variables = self._expanded("policy.deny", root), self._variables(root)
         library = self.library.only(agent.skills)
-        return Shelf(self.catalog.current, self.offers, library, allow, denies, variables)
+        return OfferBuilder(self.catalog.current, self.offers, library, allow, denies, variables)
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what a running agent is offered by now; None under the revision that it has."""
         del step_id
         now = self.catalog.current.revision
@@ -176,14 +176,14 @@ class RequestMaker(Caching):
             return None
         agent = Agent.read(self.config, request.principal)
         skills = request.offer.skills
-        shelf = self._shelf(agent, request.scope.allow)
-        return shelf.offer(agent, skills.active, skills.opened)
+        builder = self._offer_builder(agent, request.scope.allow)
+        return builder.build(agent, skills.active, skills.opened)
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return the tools of these names, as far as a running agent may have them."""
         del step_id
         agent = Agent.read(self.config, request.principal)
-        return self._shelf(agent, request.scope.allow).named(names)
+        return self._offer_builder(agent, request.scope.allow).tools_named(names)
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
         """Return the request of a task type by name.
@@ -246,7 +246,7 @@ class RequestMaker(Caching):
         given = derived(self._counting(options.session, principal), task.task_id, str(principal))
         variables = target.variables
         contract = contract or Contract()
-        declared = replace(contract.rights or Declared(), variables=variables)
+        declared = replace(contract.rights or DeclaredRights(), variables=variables)
         given += target.grants(declared.of_task(), "skill")
         grants = self._grants(target, options, declared.permissions, given)
         scope = RunScope(
@@ -259,7 +259,7 @@ class RequestMaker(Caching):
             artifacts=artifacts,
             rules=self.rules(grants, artifacts),
             allow=allow_list(self.config, principal),
-            grounds=grounds_of(task, contract.task_type, options.words),
+            grounds=initial_grounds(task, contract.task_type, options.words),
             fence=1,
         )
         return RunRequest(
@@ -287,7 +287,7 @@ class RequestMaker(Caching):
         Raises:
             NotReplayable: Its task type is gone.
         """
-        record = Record.load(self.log, run_id)
+        record = RecordedRun.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
         book, present = self._book(), datetime.now(UTC)
@@ -308,14 +308,14 @@ class RequestMaker(Caching):
         contract = replace(request.contract, rights=declared)
         return replace(request, scope=self._surrounded(scope, options), contract=contract)
 
-    def _remembered(self, request: RunRequest, record: Record) -> Grounds:
+    def _remembered(self, request: RunRequest, record: RecordedRun) -> Grounds:
         """Return what a recorded run may take destinations from, and what taints those above it."""
         above = None
         if request.scope.parent_run_id is not None:
-            parent = Record.load(self.log, request.scope.parent_run_id)
+            parent = RecordedRun.load(self.log, request.scope.parent_run_id)
             above = self._remembered(self.recorded(parent), parent)
-        grounds = grounds_of(request.task, request.contract.task_type, request.words)
-        remember(grounds, record, self.catalog.current)
+        grounds = initial_grounds(request.task, request.contract.task_type, request.words)
+        add_recorded_calls(grounds, record, self.catalog.current)
         return grounds if above is None else grounds.below(above)
 
     def rules(self, grants: Sequence[CapabilityGrant], artifacts: str) -> Rules:
@@ -323,16 +323,16 @@ class RequestMaker(Caching):
         denies = (*self._expanded("policy.deny", artifacts), *reserved(self.config))
         return Rules(grants, denies, tuple(self._expanded("policy.ask", artifacts)))
 
-    def _permitted(self, request: RunRequest) -> Declared:
+    def _permitted(self, request: RunRequest) -> DeclaredRights:
         """Return what the skill of a request's task type says of rights today."""
         if request.task.task_type is None:
-            return Declared()
+            return DeclaredRights()
         _, skill, task_type = find_task_type(self.skills, request.task.task_type)
         return self._declared(skill, task_type)
 
-    def _declared(self, skill: Skill, task_type: TaskType) -> Declared:
+    def _declared(self, skill: Skill, task_type: TaskType) -> DeclaredRights:
         permissions = permissions_of(skill, task_type, self.skills)
-        return Declared(permissions, skill.trusted, stated_by(task_type.steps))
+        return DeclaredRights(permissions, skill.trusted, step_permissions(task_type.steps))
 
     def _book(self) -> GrantBook:
         return GrantBook(self.config.user_dir, self.log)
@@ -360,11 +360,11 @@ class RequestMaker(Caching):
             signal=listener_of(options),
             streams=options.stream,
             approve=options.approve,
-            ask=None if options.ask is None else Asking(options.ask),
+            ask=None if options.ask is None else SafeAsker(options.ask),
             revocations=self.revocations,
         )
 
-    def recorded(self, record: Record) -> RunRequest:
+    def recorded(self, record: RecordedRun) -> RunRequest:
         """Return the request of a recorded run, with today's task type.
 
         Raises:
@@ -388,7 +388,7 @@ class RequestMaker(Caching):
             root=str(self.config.root),
             artifacts=body["artifacts"],
             rules=Rules(()),
-            allow=allow_list(self.config, *(each for _, each in line_of(self.log, record.run_id))),
+            allow=allow_list(self.config, *(each for _, each in ancestry(self.log, record.run_id))),
             parent_run_id=body["parent_run_id"],
         )
         return RunRequest(
@@ -459,18 +459,18 @@ class RequestMaker(Caching):
 
 
 @dataclass(frozen=True, slots=True)
-class TodaysTools:
+class CatalogToolSource:
     """The catalog as the source of what running models are offered (`ToolSource`)."""
 
     requests: Callable[[], RequestMaker]
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on, None where the revision is still the current."""
-        return self.requests().renewed(request, revision, step_id)
+        return self.requests().updated_offer(request, revision, step_id)
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return the tools of these names, as far as the agent may have them."""
-        return self.requests().named(request, names, step_id)
+        return self.requests().tools_named(request, names, step_id)
 
 
 _VERBS = ("fs.read", "fs.write", "fs.delete", "fs.exec")
@@ -562,7 +562,7 @@ def _everything_below(folder: str) -> str:
     return below(path_capability("fs.read", folder)).text.partition(":")[2]
 
 
-def grounds_of(
+def initial_grounds(
     task: Task, task_type: Mapping[str, Any] | None, words: Sequence[str] | None
 ) -> Grounds:
     """Return what a run starts with: the user's words, and what the steps of its contract name.

@@ -34,7 +34,7 @@ LIMITS = {
 }
 """The settings of the limits."""
 
-MAX_AGAIN = 2
+MAX_REASKS = 2
 """How often a model is asked again, in one turn, for an answer that can be used."""
 
 CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
@@ -74,14 +74,14 @@ class ResponseLimits:
         """
         if isinstance(response, Embeddings):
             numbers = len(response.vectors) * response.dimension
-            used = numbers * _NUMBER_BYTES + weight(response.model, self.size)
+            used = numbers * _NUMBER_BYTES + approximate_size(response.model, self.size)
         else:
-            used = weight(response, self.size)
+            used = approximate_size(response, self.size)
         if used > self.size:
             raise _too_large(called, f"{self.size} bytes", "size")
 
 
-class Heard:
+class PartialResponse:
     """The part of a stream that came so far, counted against the limits.
 
     Args:
@@ -113,9 +113,9 @@ class Heard:
         self.events += 1
         if self.events > self._limits.events:
             raise _too_large(self._called, f"{self._limits.events} events", "events")
-        self._size += weight(event.text, self._limits.size)
+        self._size += approximate_size(event.text, self._limits.size)
         if event.block is not None:
-            self._size += weight(event.block, self._limits.size)
+            self._size += approximate_size(event.block, self._limits.size)
         if self._size > self._limits.size:
             raise _too_large(self._called, f"{self._limits.size} bytes", "size")
         if event.kind == "text":
@@ -124,7 +124,7 @@ class Heard:
             raise Overdue("stopped")
 
 
-def weight(value: Any, most: int) -> int:
+def approximate_size(value: Any, most: int) -> int:
     """Return about how many bytes a value holds; what is above `most` is not looked at further."""
     used, levels = 0, [iter((value,))]
     while levels:
@@ -313,7 +313,7 @@ def no_answer(response: LlmResponse) -> RunError | None:
     return None if problem is None else problem.error(response)
 
 
-def doubt(response: LlmResponse) -> dict[str, str] | None:
+def stop_reason_warning(response: LlmResponse) -> dict[str, str] | None:
     """Return the warning about an answer that stopped for a reason nobody knows, else None."""
     if response.stop_reason != "other":
         return None

@@ -24,33 +24,33 @@ from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.protocols.ledger import Expectation, Ledger, RunOwnedBy
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.models import Models, Provider
-from clawhive_core.runs.orchestrator import Live, Orchestrator, ToolSource
+from clawhive_core.runs.orchestrator import LiveServices, Orchestrator, ToolSource
 from clawhive_core.runs.record.journal import run_event
-from clawhive_core.runs.record.lineage import line_of, start_of, used_so_far
+from clawhive_core.runs.record.lineage import ancestry, start_of, total_usage
 from clawhive_core.runs.replays.recorded_run import (
     ANSWERS,
     COMPARED,
     Diverged,
-    Record,
+    RecordedRun,
     recorded_answer,
     recorded_embedder,
     recorded_embeddings,
 )
 from clawhive_core.runs.replays.replay import (
     RecordedJournal,
-    RecordedOffers,
     RecordedTools,
+    RecordedToolSource,
     tools_of,
 )
 from clawhive_core.runs.replays.replay_live import repeated_embeddings, repeated_turn
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.runs.toolsets import Brought, Offer
+from clawhive_core.runs.toolsets import Offer, Toolset
 
 
 class ResumingJournal(RecordedJournal):
     """Holds a resumed run's events against the record, and appends those that it lacks."""
 
-    def __init__(self, record: Record, log: Ledger) -> None:
+    def __init__(self, record: RecordedRun, log: Ledger) -> None:
         super().__init__(record)
         self._log = log
 
@@ -92,7 +92,11 @@ class ResumingModels(Models):
     """
 
     def __init__(
-        self, record: Record, live: Models, journal: ResumingJournal, turns: Record | None = None
+        self,
+        record: RecordedRun,
+        live: Models,
+        journal: ResumingJournal,
+        turns: RecordedRun | None = None,
     ) -> None:
         super().__init__(live.adapters, journal, live.patience, live.answers_before, live.embedders)
         self._record = record
@@ -150,32 +154,32 @@ class ResumingModels(Models):
 
 
 @dataclass(frozen=True, slots=True)
-class ResumingOffers:
+class ResumingToolSource:
     """Offers what the record says up to its last turn, and what there is today after it."""
 
-    record: Record
+    record: RecordedRun
     live: ToolSource
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on."""
         if self.record.waiting.get((step_id, "model.start")):
-            return RecordedOffers(self.record).renewed(request, revision, step_id)
-        return self.live.renewed(request, revision, step_id)
+            return RecordedToolSource(self.record).updated_offer(request, revision, step_id)
+        return self.live.updated_offer(request, revision, step_id)
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return what a result brings."""
         if self.record.waiting.get((step_id, "tools.enabled")):
-            return RecordedOffers(self.record).named(request, names, step_id)
-        return self.live.named(request, names, step_id)
+            return RecordedToolSource(self.record).tools_named(request, names, step_id)
+        return self.live.tools_named(request, names, step_id)
 
 
-class ResumingDoor:
+class ResumingInvoker:
     """Answers a resumed run's finished calls from the record, and makes the others."""
 
-    def __init__(self, record: Record, live: Live) -> None:
+    def __init__(self, record: RecordedRun, live: LiveServices) -> None:
         self._record = record
-        self._door = live.door
-        self._repeater = Repeater(live.log, live.catalog, Approvals(live.book), live.door)
+        self._invoker = live.invoker
+        self._repeater = Repeater(live.log, live.catalog, Approvals(live.book), live.invoker)
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Return what the call came to, or comes to now.
@@ -186,11 +190,11 @@ class ResumingDoor:
         """
         recorded = self._record.take_call(call, scope)
         if recorded is None:
-            return await self._door.invoke(call, scope)
+            return await self._invoker.invoke(call, scope)
         return await self._repeater.repeat(recorded, call, scope)
 
 
-async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) -> None:
+async def resume(live: LiveServices, orchestrator: Orchestrator, request: RunRequest) -> None:
     """Go on with a run over what its log says, to its end or its next stop.
 
     Args:
@@ -205,20 +209,20 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
     """
     run_id = request.scope.run_id
     await live.log.flush()
-    record = Record.load(live.log, run_id)
+    record = RecordedRun.load(live.log, run_id)
     _require_place(record, request)
     journal = ResumingJournal(record, live.log)
     turns, tools = _turns_of(record), tools_of(record)
     if tools is not record:
-        live = replace(live, door=RecordedTools(tools))
+        live = replace(live, invoker=RecordedTools(tools))
     again = Orchestrator(
-        ResumingDoor(record, live),
+        ResumingInvoker(record, live),
         ResumingModels(record, live.models, journal, turns),
         journal,
         orchestrator.planners,
         orchestrator.compaction,
-        orchestrator.used_below,
-        ResumingOffers(record, orchestrator.source),
+        orchestrator.children_usage,
+        ResumingToolSource(record, orchestrator.source),
     )
     try:
         await again.resume(request)
@@ -238,7 +242,7 @@ async def resume(live: Live, orchestrator: Orchestrator, request: RunRequest) ->
         ) from None
 
 
-def _require_place(record: Record, request: RunRequest) -> None:
+def _require_place(record: RecordedRun, request: RunRequest) -> None:
     """Refuse to go on in another folder: rights, files and arguments name the one it began in."""
     began, now = record.start.event.body.get("root"), request.scope.root
     if began is None or began == now:
@@ -256,12 +260,12 @@ def _require_place(record: Record, request: RunRequest) -> None:
     )
 
 
-def _turns_of(record: Record) -> Record | None:
+def _turns_of(record: RecordedRun) -> RecordedRun | None:
     """Return the record whose turns a run repeats while its tools are live; None for most runs."""
     above = record.start.event.body.get("replays")
     if above is None or above["mode"] != "tools":
         return None
-    return Record.load(record.log, above["run_id"])
+    return RecordedRun.load(record.log, above["run_id"])
 
 
 def require_task(request: RunRequest) -> None:
@@ -281,7 +285,7 @@ def require_task(request: RunRequest) -> None:
 
 
 @contextmanager
-def accounts_above(
+def ancestor_budgets(
     log: Ledger, models: Models, run_id: str, here: Container[str]
 ) -> Generator[None]:
     """Hold the accounts of the runs above a run open, each with what was used of it by now.
@@ -292,7 +296,7 @@ def accounts_above(
         run_id: A run that is resumed by itself; what it used it charges itself.
         here: The runs that are at work in this process: their accounts are open.
     """
-    line = [each for each, _ in line_of(log, run_id)]
+    line = [each for each, _ in ancestry(log, run_id)]
     opened: list[str] = []
     try:
         for above, below in pairwise(line):
@@ -300,7 +304,7 @@ def accounts_above(
                 start = start_of(log, above)
                 limits = BudgetLimits.from_dict(start.get("budget", {}))
                 account = models.allot(above, limits, start["parent_run_id"])
-                account.charge(used_so_far(log, above, but=below))
+                account.charge(total_usage(log, above, but=below))
                 opened.append(above)
         yield
     finally:

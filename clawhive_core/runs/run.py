@@ -17,7 +17,7 @@ from clawhive_core.policy.grounding import SkillGrounds
 from clawhive_core.protocols.ledger import AgentsBelow, Expectation, RunFree, SessionAt
 from clawhive_core.runs.budget import BudgetLimits
 from clawhive_core.runs.conversation import History
-from clawhive_core.runs.plans.elevation import Declared
+from clawhive_core.runs.plans.elevation import DeclaredRights
 from clawhive_core.runs.toolsets import Offer
 
 
@@ -27,7 +27,7 @@ class Contract:
 
     task_type: Mapping[str, Any] | None = None
     """The manifest's entry."""
-    rights: Declared | None = None
+    rights: DeclaredRights | None = None
     grounds: SkillGrounds | None = None
     """What the skill reads on from."""
 

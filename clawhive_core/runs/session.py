@@ -18,8 +18,8 @@ from clawhive_core.runs.run import RunRequest, RunResult
 class Session:
     """Calls tools through the executor, each a step of the session's run."""
 
-    def __init__(self, door: Invoker, journal: Journal, request: RunRequest) -> None:
-        self._door = door
+    def __init__(self, invoker: Invoker, journal: Journal, request: RunRequest) -> None:
+        self._invoker = invoker
         self._journal = journal
         self._request = request
         self._calls = 0
@@ -58,7 +58,9 @@ class Session:
             ordinal=index,
         )
         try:
-            outcome = await self._door.invoke(ToolCall(f"call_{index}", name, dict(input)), scope)
+            outcome = await self._invoker.invoke(
+                ToolCall(f"call_{index}", name, dict(input)), scope
+            )
             await self._journal.append(expects=scope.run.owned)
         except Unmet as error:
             if error.expectation not in scope.run.owned:

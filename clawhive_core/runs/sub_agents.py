@@ -35,7 +35,7 @@ from clawhive_core.policy.grounding import Grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.agents import AGENTS, Agent, allow_list
-from clawhive_core.runs.record.lineage import below, child_of_step, end_of, line_of, start_of
+from clawhive_core.runs.record.lineage import ancestry, below, child_of_step, end_of, start_of
 from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.responses import no_answer
@@ -84,7 +84,7 @@ class SubAgents:
 
     log: Ledger
     book: ApprovalBook
-    nursery: Callable[[], Nursery]
+    nursery: Callable[[], SubAgentRequests]
     runner: Runner
     at_once: int
     """How many sub-agents one run may have at work at the same time."""
@@ -263,7 +263,7 @@ _SUFFIX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Nursery:
+class SubAgentRequests:
     """Makes the requests of sub-agents."""
 
     config: Config
@@ -286,7 +286,7 @@ class Nursery:
             UnknownModel: No model is named.
         """
         parent, wanted = call.run, Task(new_id("task"), prompt=task)
-        line = [principal for _, principal in line_of(self.log, parent.run_id)]
+        line = [principal for _, principal in ancestry(self.log, parent.run_id)]
         self._refuse_depth(agent, line)
         run_id = new_id("run")
         folder = f"{parent.artifacts}/{agent.name}-{run_id[-_SUFFIX:]}"

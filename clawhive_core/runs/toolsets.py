@@ -1,7 +1,7 @@
-"""The tools that a running model is offered, and those that skills and results bring.
+"""The tools that a running model is offered, and those that skills and results enable.
 
 A skill is active when the user names it for the run, or when its text was opened in the
-conversation. What each would bring is settled and recorded as the run starts, so that a run which
+conversation. What each would enable is settled and recorded as the run starts, so that a run which
 is repeated or goes on offers the same.
 """
 
@@ -22,12 +22,12 @@ from clawhive_core.runs.record.lineage import start_of
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """The tools and texts that one skill brings when it becomes active."""
+class Toolset:
+    """The tools that a skill or a result enables, and those of it that are left out."""
 
     tools: tuple[ToolDef, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
-    """The other tools that it requires, each with why it is not offered."""
+    """The other tools that it names, each with why it is not offered."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the log holds it."""
@@ -51,14 +51,14 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class SkillTools:
-    """The bearing of skills on the tools of one run."""
+    """The skills of one run, and the tools that they enable."""
 
     active: tuple[str, ...] = ()
     """The skills that the user named for the run."""
     opened: tuple[str, ...] = ()
     """Those that were active in the conversation before."""
-    brings: Mapping[str, Brought] = field(default_factory=dict[str, Brought])
-    """By skill, what it brings; nothing stands here of one that brings and lacks nothing."""
+    toolsets: Mapping[str, Toolset] = field(default_factory=dict[str, Toolset])
+    """By skill, the tools that it enables; skills that enable and lack nothing are left out."""
     bounded: bool = False
     """Whether the model may call only what it is offered: its agent begins with a list of tools."""
 
@@ -67,7 +67,7 @@ class SkillTools:
         return {
             "active": list(self.active),
             "opened": list(self.opened),
-            "brings": {name: brought.to_dict() for name, brought in self.brings.items()},
+            "brings": {name: toolset.to_dict() for name, toolset in self.toolsets.items()},
             "bounded": self.bounded,
         }
 
@@ -77,7 +77,7 @@ class SkillTools:
         if value is None:
             return cls()
         brings = {
-            name: Brought(
+            name: Toolset(
                 tuple(ToolDef(*each) for each in row["tools"]),
                 tuple((name, why) for name, why in row["left_out"]),
             )
@@ -86,15 +86,15 @@ class SkillTools:
         return cls(tuple(value["active"]), tuple(value["opened"]), brings, value["bounded"])
 
     @property
-    def brought(self) -> tuple[ToolDef, ...]:
-        """All tools that skills could bring."""
-        return tuple(tool for each in self.brings.values() for tool in each.tools)
+    def further_tools(self) -> tuple[ToolDef, ...]:
+        """All tools that skills could enable."""
+        return tuple(tool for each in self.toolsets.values() for tool in each.tools)
 
     def at_start(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
-        """Return tools, and behind them what the skills that are active from the start bring."""
+        """Return tools, and behind them what the skills that are active from the start enable."""
         found = {tool.name: tool for tool in tools}
         for name in (*self.opened, *self.active):
-            for tool in self.brings[name].tools if name in self.brings else ():
+            for tool in self.toolsets[name].tools if name in self.toolsets else ():
                 found.setdefault(tool.name, tool)
         return tools if len(found) == len(tools) else tuple(found.values())
 
@@ -131,68 +131,68 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Offering:
+class OfferedTools:
     """The tools that a loop's model is offered, from turn to turn."""
 
     tools: tuple[ToolDef, ...]
     skills: SkillTools
     enabled: Enabled | None
     """What it may call, None where that is everything that its agent sees."""
-    _further: dict[str, ToolDef] = field(default_factory=dict[str, ToolDef])
-    """What results of core tools brought."""
+    _enabled_later: dict[str, ToolDef] = field(default_factory=dict[str, ToolDef])
+    """The tools that results enabled, by name."""
     _opened: list[str] = field(default_factory=list[str])
-    _until: dict[str, int] = field(default_factory=dict[str, int])
+    _expiry: dict[str, int] = field(default_factory=dict[str, int])
     """The turn from which a tool is gone."""
 
     @classmethod
-    def of(cls, offer: Offer) -> Offering:
+    def of(cls, offer: Offer) -> OfferedTools:
         """Return what a loop begins with."""
-        return cls(offer.tools, offer.skills, _callable(offer.tools, offer.skills))
+        return cls(offer.tools, offer.skills, _callable_tools(offer.tools, offer.skills))
 
-    def brought(
-        self, enables: Enablement, named: Callable[[Sequence[str]], Brought]
-    ) -> Brought | None:
-        """Return what a result brings, None where it is nothing."""
-        found = self.skills.brings.get(enables.skill, Brought())
+    def enabled_by(
+        self, enables: Enablement, tools_named: Callable[[Sequence[str]], Toolset]
+    ) -> Toolset | None:
+        """Return the tools that a result enables, None where it enables none."""
+        found = self.skills.toolsets.get(enables.skill, Toolset())
         if enables.names:
-            more = named(enables.names)
+            more = tools_named(enables.names)
             known = {tool.name for tool in found.tools}
             tools = tuple(tool for tool in more.tools if tool.name not in known)
-            found = Brought((*found.tools, *tools), (*found.left_out, *more.left_out))
-        return None if found == Brought() else found
+            found = Toolset((*found.tools, *tools), (*found.left_out, *more.left_out))
+        return None if found == Toolset() else found
 
-    def take(self, brought: Brought, enables: Enablement) -> None:
-        """Offer what a result brings from the next turn on."""
+    def enable(self, toolset: Toolset, enables: Enablement) -> None:
+        """Offer the tools that a result enables from the next turn on."""
         if enables.skill:
             self._opened.append(enables.skill)
-        for tool in brought.tools:
-            self._further[tool.name] = tool
+        for tool in toolset.tools:
+            self._enabled_later[tool.name] = tool
             if enables.expires_at_turn is not None:
-                self._until[tool.name] = enables.expires_at_turn
+                self._expiry[tool.name] = enables.expires_at_turn
             else:
-                self._until.pop(tool.name, None)
-        self._add(brought.tools)
+                self._expiry.pop(tool.name, None)
+        self._add(toolset.tools)
 
     def expire(self, turn: int) -> None:
         """Take away what may be had up to a turn."""
-        gone = {name for name, until in self._until.items() if until <= turn}
+        gone = {name for name, turn_gone in self._expiry.items() if turn_gone <= turn}
         if not gone:
             return
         for name in gone:
-            del self._until[name], self._further[name]
+            del self._expiry[name], self._enabled_later[name]
         self.tools = tuple(tool for tool in self.tools if tool.name not in gone)
         if self.enabled is not None:
             self.enabled.names -= gone
 
-    def renew(self, offer: Offer) -> bool:
+    def update(self, offer: Offer) -> bool:
         """Offer what another revision of the catalog has; whether that is anything else."""
         before, enabled = self.tools, self.enabled
         self.tools, self.skills = offer.tools, offer.skills
-        self.enabled = _callable(offer.tools, offer.skills)
+        self.enabled = _callable_tools(offer.tools, offer.skills)
         for name in self._opened:
-            brought = offer.skills.brings.get(name, Brought())
-            self._further.update({tool.name: tool for tool in brought.tools})
-        self._add(tuple(self._further.values()))
+            toolset = offer.skills.toolsets.get(name, Toolset())
+            self._enabled_later.update({tool.name: tool for tool in toolset.tools})
+        self._add(tuple(self._enabled_later.values()))
         return (before, enabled) != (self.tools, self.enabled)
 
     def _add(self, tools: Sequence[ToolDef]) -> None:
@@ -202,13 +202,13 @@ class Offering:
             self.enabled.names.update(tool.name for tool in tools)
 
 
-def _callable(tools: Sequence[ToolDef], skills: SkillTools) -> Enabled | None:
+def _callable_tools(tools: Sequence[ToolDef], skills: SkillTools) -> Enabled | None:
     """Return what a model may call that is offered these tools."""
     if not skills.bounded:
         return None
     enabled = Enabled({tool.name for tool in tools})
-    for name, brought in sorted(skills.brings.items()):
-        for tool in brought.tools:
+    for name, toolset in sorted(skills.toolsets.items()):
+        for tool in toolset.tools:
             enabled.skills.setdefault(tool.name, []).append(name)
     return enabled
 
@@ -226,29 +226,29 @@ def active_before(log: Ledger, run_id: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*recorded.opened, *recorded.active, *opened)))
 
 
-def enabled_in(log: Ledger, event: Event) -> Brought:
-    """Return the tools that a `tools.enabled` of a core tool's result brought."""
+def enabled_toolset(log: Ledger, event: Event) -> Toolset:
+    """Return the tools that a `tools.enabled` of a core tool's result enabled."""
     body: Mapping[str, Any] = resolve_blobs(log, event.body)
     left_out = tuple((str(name), str(why)) for name, why in body["left_out"])
-    return Brought(tuple(ToolDef(*each) for each in body.get("defs", ())), left_out)
+    return Toolset(tuple(ToolDef(*each) for each in body.get("defs", ())), left_out)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolsOfRun:
+class RunToolSource:
     """A source, as the loop of one run asks it."""
 
-    renewed: Callable[[str, str], Offer | None]
-    named: Callable[[Sequence[str], str], Brought]
+    updated_offer: Callable[[str, str], Offer | None]
+    tools_named: Callable[[Sequence[str], str], Toolset]
 
 
 def _unchanged(revision: str, step_id: str) -> None:
     del revision, step_id
 
 
-def _nothing(names: Sequence[str], step_id: str) -> Brought:
+def _nothing(names: Sequence[str], step_id: str) -> Toolset:
     del names, step_id
-    return Brought()
+    return Toolset()
 
 
-NO_TOOLS = ToolsOfRun(_unchanged, _nothing)
-"""Brings nothing: a run that is to make no call."""
+NO_TOOLS = RunToolSource(_unchanged, _nothing)
+"""The source of a run that is to make no call: it has none."""

@@ -18,9 +18,9 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.policy.explain import in_force
 from clawhive_core.runs.replays.recorded_run import (
     Difference,
-    Record,
+    RecordedRun,
+    add_recorded_call,
     recorded_calls,
-    remember_call,
 )
 from clawhive_core.runs.replays.replay import ReplayReport
 from clawhive_core.runs.requests import RequestMaker, RunOptions
@@ -28,7 +28,7 @@ from clawhive_core.runs.run import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class HypotheticalCall:
     """The place of a considered call: a run with options, of a task type, and its step."""
 
     options: RunOptions
@@ -91,7 +91,7 @@ NOT_ENABLED = "tool_not_enabled"
 
 
 async def what_if(
-    record: Record, request: RunRequest, catalog: Catalog, executor: Decider
+    record: RecordedRun, request: RunRequest, catalog: Catalog, executor: Decider
 ) -> ReplayReport:
     """Take every recorded call through today's stages up to the decision.
 
@@ -112,7 +112,7 @@ async def what_if(
             said = f"{now} ({why})" if why else now
             place = (call.first.seq, "decision", event.step_id)
             found.append(Difference(*place, f"{tool} {before}", said))
-        remember_call(request.scope.grounds, call, record, catalog)
+        add_recorded_call(request.scope.grounds, call, record, catalog)
     first = found[0] if found else None
     return ReplayReport(
         record.run_id, "policy", len(calls), first, record.finished, differences=tuple(found)
@@ -129,7 +129,7 @@ def _decided(stored: StoredEvent) -> str:
 
 
 async def _decision(
-    record: Record, call: RecordedCall, request: RunRequest, executor: Decider
+    record: RecordedRun, call: RecordedCall, request: RunRequest, executor: Decider
 ) -> tuple[str, str]:
     event = call.first.event
     step_id = f"{request.scope.run_id}{str(event.step_id)[len(record.run_id) :]}"

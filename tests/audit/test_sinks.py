@@ -7,7 +7,7 @@ import pytest
 
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.model.events import Event
-from clawhive_core.runs.concurrency import beside
+from clawhive_core.runs.concurrency import background
 from clawhive_core.storage.sqlite.log import EventLog
 
 
@@ -148,7 +148,7 @@ async def test_a_batch_that_a_sink_has_is_delivered_although_the_hive_closes(log
 
     sink = Slow()
     fanout = SinkFanout(log, [sink])
-    async with beside(fanout.pump()):
+    async with background(fanout.pump()):
         await log.append(Event("a", {}))
         await given.wait()
         asyncio.get_running_loop().call_soon(free.set)  # once the pump was told to stop

@@ -202,7 +202,7 @@ async def test_a_models_turn_ends_with_the_right_to_ask_it_and_is_not_asked_agai
 
 
 async def test_a_right_that_is_gone_between_two_attempts_is_not_used_by_the_second(monkeypatch):
-    monkeypatch.setattr("clawhive_core.runs.models.delay", lambda *_: 0.0)
+    monkeypatch.setattr("clawhive_core.runs.models.retry_delay", lambda *_: 0.0)
 
     async def turn(request, model):
         revoke(hive, "model.call")

@@ -122,7 +122,7 @@ async def test_what_was_said_before_a_younger_run_is_not_pruned():
 
 async def test_a_conversation_recorded_whole_at_each_turn_goes_on(monkeypatch):
     """As versions before recorded it."""
-    monkeypatch.setattr(conversation.Said, "history", lambda _: None)
+    monkeypatch.setattr(conversation.Transcript, "history", lambda _: None)
     async with opened() as hive:
         for number in range(3):
             run_id = await say(hive, number)

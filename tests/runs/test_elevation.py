@@ -17,7 +17,7 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep
 from clawhive_core.policy.grants import GrantBook
 from clawhive_core.policy.rules import Rules
-from clawhive_core.runs.plans.elevation import PROCEDURE, Declared, stated_by
+from clawhive_core.runs.plans.elevation import PROCEDURE, DeclaredRights, step_permissions
 from clawhive_core.runs.plans.task_tools import task_providers
 from clawhive_core.runs.run import ModelSetup
 from clawhive_core.skills.contracts.skill import Skill, TaskType
@@ -346,7 +346,7 @@ RESOURCES = [parse(f"fs.{verb}:/{path}") for verb in ("read", "write") for path 
 def test_task_and_step_together_are_never_given_more_than_the_skill_permits(
     permissions, stated, counts, planner
 ):
-    declared = Declared(permissions, counts, stated_by([{"permissions": stated}]))
+    declared = DeclaredRights(permissions, counts, step_permissions([{"permissions": stated}]))
     of_step = declared.of_step("run_1/one", stated, DEFAULT_AGENT, planner)
     for resource in RESOURCES:
         permitted = any(contains(parse(each), resource) for each in permissions)

@@ -19,7 +19,7 @@ from clawhive_core.model.messages import (
 )
 from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.adapter import StreamEvent
-from clawhive_core.runs.responses import weight
+from clawhive_core.runs.responses import approximate_size
 from clawhive_core.testing import ScriptedModel, memory_hive
 
 MODEL = "scripted:test"
@@ -210,5 +210,5 @@ async def test_vectors_are_counted_as_the_log_keeps_them(tools, dimension, fits)
 def test_a_value_that_holds_itself_is_weighed_in_the_end():
     turning = []
     turning.append(turning)
-    assert weight(turning, 1_000) > 1_000
-    assert weight([[]] * 10, 1_000) == 88
+    assert approximate_size(turning, 1_000) > 1_000
+    assert approximate_size([[]] * 10, 1_000) == 88

@@ -6,7 +6,7 @@ import pytest
 
 from clawhive_core.events.kinds import MODEL_END
 from clawhive_core.model.messages import LlmMessage, LlmResponse, TextBlock, ThinkingBlock
-from clawhive_core.runs.responses import MAX_AGAIN
+from clawhive_core.runs.responses import MAX_REASKS
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -55,7 +55,7 @@ async def test_calls_that_stay_lost_end_the_run_with_a_code(tools, lost):
         assert run["error"]["code"] == "model_malformed_call"
         assert LOST in run["error"]["message"]
         assert run["error"]["fix"]
-        assert len(model.requests) == 1 + MAX_AGAIN
+        assert len(model.requests) == 1 + MAX_REASKS
         assert (await hive.replay("last")).ok
 
 
@@ -68,7 +68,7 @@ async def test_an_answer_without_content_is_no_success(tools, nothing):
         assert (run["status"], run["error"]["code"]) == ("failed", "model_no_answer")
         assert run["error"]["fix"]
         assert run["steps"][-1]["action"] == "finish"
-        assert len(model.requests) == 1 + MAX_AGAIN
+        assert len(model.requests) == 1 + MAX_REASKS
         assert (await hive.replay("last")).ok
 
 

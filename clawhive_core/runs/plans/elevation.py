@@ -23,7 +23,7 @@ PROCEDURE = "procedure"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredRights:
     """The rights that the skill of a task type declares."""
 
     permissions: Sequence[str] = ()
@@ -88,7 +88,7 @@ class Declared:
         return parse(text, self.variables).unconstrained
 
 
-def stated_by(steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def step_permissions(steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the permissions that the steps of a task type state for themselves."""
     return tuple(dict.fromkeys(chain.from_iterable(step.get("permissions", ()) for step in steps)))
 

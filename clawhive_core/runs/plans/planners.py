@@ -13,7 +13,7 @@ from clawhive_core.model.runs import Plan, PlannedStep, Task
 from clawhive_core.model.tools import ToolDef
 from clawhive_core.protocols.planner import PlanContext
 from clawhive_core.runs.plans.elevation import PROCEDURE
-from clawhive_core.runs.plans.planning import as_said
+from clawhive_core.runs.plans.planning import plans_as_messages
 from clawhive_core.runs.plans.steps import check_plan
 from clawhive_core.runs.responses import with_remark
 
@@ -118,7 +118,7 @@ class LlmPlanner:
             )
         messages = [*ctx.before, LlmMessage.text("user", _question(task, ctx))]
         if ctx.failed:
-            messages += [*as_said(ctx.earlier), LlmMessage.text("user", _news(ctx))]
+            messages += [*plans_as_messages(ctx.earlier), LlmMessage.text("user", _news(ctx))]
         problems: list[str] = []
         for _ in range(2):
             request = LlmRequest(

@@ -40,7 +40,7 @@ what the user said. Answer now from these, in text; say what failed.
 class Planning:
     """The plans of one run, one after the other; what succeeded is kept."""
 
-    door: Invoker
+    invoker: Invoker
     journal: Journal
     request: RunRequest
     task: Task
@@ -75,7 +75,7 @@ class Planning:
         check_plan(plan)
         await self.journal.append(self._made(plan), expects=request.scope.owned)
         runner = PlanRunner(
-            self.door,
+            self.invoker,
             self.journal,
             request.scope,
             request.principal,
@@ -126,7 +126,7 @@ class Planning:
     def before(self) -> tuple[LlmMessage, ...]:
         """Return the conversation up to the report: the prompt, and what was planned for it."""
         asked = LlmMessage.text("user", self.task.prompt or "")
-        return (*self.request.continuation.messages, asked, *as_said(self.plans))
+        return (*self.request.continuation.messages, asked, *plans_as_messages(self.plans))
 
     def _names_a_turn(self, plan: Plan) -> bool:
         """Whether a step has the name of a turn of the loop, which may answer the prompt."""
@@ -146,7 +146,7 @@ def _bad_planner(planner: Planner, what: str) -> RunError:
     )
 
 
-def as_said(plans: Sequence[Plan]) -> list[LlmMessage]:
+def plans_as_messages(plans: Sequence[Plan]) -> list[LlmMessage]:
     """Return plans as a model's turns, with what it was told between them."""
     said: list[LlmMessage] = []
     for plan in plans:

@@ -23,8 +23,8 @@ from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Plan, PlannedStep, StepStatus, Task
 from clawhive_core.model.tools import Artifact, ToolCall
 from clawhive_core.policy.grounding import SkillGrounds
-from clawhive_core.runs.concurrency import side_by_side
-from clawhive_core.runs.plans.elevation import Declared, elevated
+from clawhive_core.runs.concurrency import run_concurrently
+from clawhive_core.runs.plans.elevation import DeclaredRights, elevated
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
 
 PARALLEL_STEPS = 8
@@ -58,13 +58,13 @@ class StepResult:
 class PlanRunner:
     """Runs one plan of one run."""
 
-    door: Invoker
+    invoker: Invoker
     journal: Journal
     run: RunScope
     principal: Principal
     task: Task
     plan: Plan
-    declared: Declared | None = None
+    declared: DeclaredRights | None = None
     """What the steps may be given beside the run's rights; None for nothing."""
     parallel: int = PARALLEL_STEPS
     """How many steps run at the same time."""
@@ -86,7 +86,7 @@ class PlanRunner:
         for name, result in self.results.items():
             self._shown[name] = result.to_value()
             ended[name].set()
-        await side_by_side(
+        await run_concurrently(
             [
                 partial(self._when_ready, step, ordinal, ended, limiter)
                 for ordinal, step in enumerate(self.plan.steps)
@@ -183,7 +183,7 @@ class PlanRunner:
         arguments = resolve(step.input, values)
         call = ToolCall(f"call_{step.name}{suffix}", step.tool, arguments)
         try:
-            outcome = await self.door.invoke(call, scope)
+            outcome = await self.invoker.invoke(call, scope)
         except NeedHumanApproval:
             return StepResult(WAITING)
         if isinstance(outcome, Refusal):
@@ -310,7 +310,7 @@ def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
     except CycleError as error:
         cycle = cast("Sequence[str]", error.args[1])
         raise RunError(
-            f"steps need each other in a circle: {' -> '.join(cycle)}", code="invalid_plan"
+            f"steps need each other in a cycle: {' -> '.join(cycle)}", code="invalid_plan"
         ) from None
 
 

@@ -114,7 +114,7 @@ class TaskProvider:
         check_plan(plan)
         run = replace(context.scope.run, signal=partial(_tell, context))
         return PlanRunner(
-            _NestedDoor(context), _Unrecorded(), run, context.principal, task, plan, parallel=1
+            _NestedInvoker(context), _NullJournal(), run, context.principal, task, plan, parallel=1
         )
 
     def _rules(self, task_type: TaskType, run: RunScope) -> Rules:
@@ -171,7 +171,7 @@ def task_providers(skills: Sequence[Skill], store: CatalogStore) -> list[TaskPro
 
 
 @dataclass(frozen=True, slots=True)
-class _NestedDoor:
+class _NestedInvoker:
     """Makes a plan's calls on behalf of the call that runs it."""
 
     context: ToolContext
@@ -180,7 +180,7 @@ class _NestedDoor:
         return await self.context.invoke(call.name, call.input, label=scope.label)
 
 
-class _Unrecorded:
+class _NullJournal:
     """Takes what a plan says of steps without a call: the call around it says how it ended."""
 
     def __init__(self) -> None:

@@ -96,7 +96,7 @@ def _facts(log: Ledger, run_id: str) -> dict[str, Any]:
         "steps": steps,
         "files": {each["path"]: each["sha256"] for each in run["artifacts"]},
     }
-    return _nameless(facts, run_id)
+    return _without_id(facts, run_id)
 
 
 def _values(log: Ledger, run_id: str) -> dict[Any, Any]:
@@ -128,7 +128,7 @@ def _step(step: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _nameless(value: Any, run_id: str) -> Any:
+def _without_id(value: Any, run_id: str) -> Any:
     import json
 
     return json.loads(json.dumps(value).replace(run_id, "RUN"))

@@ -24,7 +24,7 @@ class Child:
     status: str
 
 
-def line_of(log: Ledger, run_id: str) -> list[tuple[str, Principal]]:
+def ancestry(log: Ledger, run_id: str) -> list[tuple[str, Principal]]:
     """Return a run after those above it, the first of all at the beginning, each with its agent."""
     above = log.find(RunsWhere(above=run_id), OLDEST_FIRST)
     return [(each.run_id, Principal.parse(each.principal)) for each in above]
@@ -78,7 +78,7 @@ def end_of(log: Ledger, run_id: str) -> StoredEvent | None:
     return ends[-1] if ends else None
 
 
-def used_below(log: Ledger, run_id: str) -> Usage:
+def children_usage(log: Ledger, run_id: str) -> Usage:
     """Return what the runs that a run started had used when it ended, or have used by now."""
     if not (children := children_of(log, run_id)):
         return Usage()
@@ -90,7 +90,7 @@ def used_below(log: Ledger, run_id: str) -> Usage:
     return used
 
 
-def used_by(log: Ledger, run_id: str) -> Usage:
+def own_usage(log: Ledger, run_id: str) -> Usage:
     """Return what the model calls of a run used up to now, those of the runs below it left out."""
     used = Usage()
     for stored in log.events(run_id=run_id, kinds=("model.end", "embedding.end")):
@@ -98,10 +98,10 @@ def used_by(log: Ledger, run_id: str) -> Usage:
     return used
 
 
-def used_so_far(log: Ledger, run_id: str, *, but: str | None = None) -> Usage:
+def total_usage(log: Ledger, run_id: str, *, but: str | None = None) -> Usage:
     """Return what a run and all below it used up to now, one of those that it started left out."""
-    used = used_by(log, run_id)
+    used = own_usage(log, run_id)
     for child in children_of(log, run_id):
         if child.run_id != but:
-            used += used_so_far(log, child.run_id)
+            used += total_usage(log, child.run_id)
     return used

@@ -18,7 +18,7 @@ from clawhive_core.protocols.ledger import (
     SessionAt,
     Unmet,
 )
-from clawhive_core.runs.record.lineage import children_of, used_so_far
+from clawhive_core.runs.record.lineage import children_of, total_usage
 
 STOPPED = frozenset({"waiting_approval", "interrupted"})
 """The states of a run that somebody may go on with."""
@@ -27,7 +27,7 @@ _TRIES = 3
 """How often a cancellation begins anew where the run goes from hand to hand meanwhile."""
 
 
-def not_taken(run_id: str, error: Unmet) -> RunError:
+def start_refused(run_id: str, error: Unmet) -> RunError:
     """Return the error of whoever wanted to take a run and could not.
 
     It is `run_busy`; `not_resumable` of a run that has ended; `session_busy`; `too_many_agents`.
@@ -131,7 +131,7 @@ def _end_cancelled(log: Ledger, run: RunRecord) -> None:
         "output": None,
         "output_preview": "",
         "error": {"code": "cancelled", "message": "the run was cancelled"},
-        "usage": used_so_far(log, run.run_id).to_dict(),
+        "usage": total_usage(log, run.run_id).to_dict(),
         "artifacts": [],
     }
     event = _event(run, "run.end", body, "cancelled")

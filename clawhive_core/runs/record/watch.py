@@ -11,7 +11,7 @@ import anyio
 from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.ledger import Ledger, RunOwnedBy, Unmet
-from clawhive_core.runs.concurrency import stopped
+from clawhive_core.runs.concurrency import wait_stopped
 from clawhive_core.runs.record.ownership import taken_over
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedRun:
     """A run that is executed here, and why it was made to end."""
 
     run_id: str
@@ -74,7 +74,7 @@ class Watch:
         self._also = look
         self._is_due = True
         """Whether a run has to look again: it is new, or could not read."""
-        self._runs: dict[str, Watched] = {}
+        self._runs: dict[str, WatchedRun] = {}
         self._first: TimerHandle | None = None
         self._task: Task[None] | None = None
 
@@ -93,7 +93,7 @@ class Watch:
         """
         import asyncio
 
-        run = Watched(run_id, fence, look, asyncio.current_task())
+        run = WatchedRun(run_id, fence, look, asyncio.current_task())
         self._begin(run)
         try:
             try:
@@ -105,7 +105,7 @@ class Watch:
                 raise
             raise reason from None
 
-    def _begin(self, run: Watched) -> None:
+    def _begin(self, run: WatchedRun) -> None:
         import asyncio
 
         self._runs[run.run_id], self._is_due = run, True
@@ -126,7 +126,7 @@ class Watch:
         task, self._first, self._task = self._task, None, None
         if task is not None:
             task.cancel()
-            await stopped(task)
+            await wait_stopped(task)
 
     async def _watching(self) -> None:
         while True:

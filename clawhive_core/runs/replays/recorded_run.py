@@ -89,7 +89,7 @@ class Diverged(BaseException):
 
 
 @dataclass(slots=True)
-class Record:
+class RecordedRun:
     """A recorded run, its events waiting to be repeated, by step and kind."""
 
     log: Ledger
@@ -106,7 +106,7 @@ class Record:
     compared: int = 0
 
     @classmethod
-    def load(cls, log: Ledger, run_id: str) -> Record:
+    def load(cls, log: Ledger, run_id: str) -> RecordedRun:
         """Read a run's events.
 
         Raises:
@@ -192,7 +192,9 @@ class Record:
         return used
 
 
-def _compare_call(record: Record, stored: StoredEvent, call: ToolCall, scope: CallScope) -> None:
+def _compare_call(
+    record: RecordedRun, stored: StoredEvent, call: ToolCall, scope: CallScope
+) -> None:
     body, asked = stored.event.body, asked_call(record.log, stored)
     recorded = {
         "id": asked.id,
@@ -253,13 +255,13 @@ def shortened(value: Any) -> str:
     return preview(value if isinstance(value, str) else canonical_text(value), 160)
 
 
-def recorded_embedder(record: Record, scope: CallScope) -> str | None:
+def recorded_embedder(record: RecordedRun, scope: CallScope) -> str | None:
     """Return the model that a step of a record asked for vectors, None where it asked none."""
     queue = record.waiting.get((scope.step_id, "embedding.start"))
     return queue[0].event.body["model"] if queue else None
 
 
-def recorded_embeddings(record: Record, scope: CallScope) -> Embeddings:
+def recorded_embeddings(record: RecordedRun, scope: CallScope) -> Embeddings:
     """Return an embedder's recorded answer.
 
     Raises:
@@ -272,7 +274,7 @@ def recorded_embeddings(record: Record, scope: CallScope) -> Embeddings:
     return embeddings_of(record.log, queue[0])
 
 
-def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
+def recorded_answer(record: RecordedRun, scope: CallScope) -> LlmResponse:
     """Return a model's recorded answer.
 
     Raises:
@@ -285,7 +287,7 @@ def recorded_answer(record: Record, scope: CallScope) -> LlmResponse:
     return response_of(record.log, queue[0])
 
 
-def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
+def add_recorded_calls(grounds: Grounds, record: RecordedRun, catalog: Catalog) -> None:
     """Add what the calls of a recorded run came to, its tools' own calls too.
 
     A call counts as what its tool is today only where the tool's contract is the recorded one;
@@ -299,10 +301,12 @@ def remember(grounds: Grounds, record: Record, catalog: Catalog) -> None:
             call.take(stored)
             calls[step] = call  # last where it ended last: what it returned was known since then
     for call in calls.values():
-        remember_call(grounds, call, record, catalog)
+        add_recorded_call(grounds, call, record, catalog)
 
 
-def remember_call(grounds: Grounds, call: RecordedCall, record: Record, catalog: Catalog) -> None:
+def add_recorded_call(
+    grounds: Grounds, call: RecordedCall, record: RecordedRun, catalog: Catalog
+) -> None:
     """Add what one call of a recorded run came to."""
     asked = call.asked.event.body
     given = record.resolve_blobs(asked["tool_call"]["input"])
@@ -313,18 +317,18 @@ def remember_call(grounds: Grounds, call: RecordedCall, record: Record, catalog:
     if tool is None or not isinstance(outcome, ToolResult):
         return
     meta = tool.meta
-    by = _lent(meta, asked.get("grounds"))
+    by = _contract_grounds(meta, asked.get("grounds"))
     if meta.contract_hash != asked["contract_hash"]:
         meta, by = replace(meta, records=(), output_trust="untrusted"), None
     grounds.learn(meta, given, outcome, by, str(call.first.event.step_id))
 
 
-def _lent(meta: ToolMeta, row: Mapping[str, Any] | None) -> SkillGrounds | None:
+def _contract_grounds(meta: ToolMeta, row: Mapping[str, Any] | None) -> SkillGrounds | None:
     """Return what the skill's contract said of a call when it was made."""
     return None if row is None else SkillGrounds(row["skill"], {meta.name: tuple(row["places"])})
 
 
-def recorded_calls(record: Record) -> list[RecordedCall]:
+def recorded_calls(record: RecordedRun) -> list[RecordedCall]:
     """Return every call of a run in order, those that tools made too."""
     calls: dict[str | None, RecordedCall] = {}
     for stored in record.log.events(run_id=record.run_id):

@@ -27,12 +27,12 @@ from clawhive_core.runs.loop import Compaction
 from clawhive_core.runs.models import Models, Provider
 from clawhive_core.runs.options import SIGNAL_FAILED
 from clawhive_core.runs.orchestrator import Orchestrator
-from clawhive_core.runs.record.lineage import used_below
+from clawhive_core.runs.record.lineage import children_usage
 from clawhive_core.runs.replays.recorded_run import (
     COMPARED,
     Difference,
     Diverged,
-    Record,
+    RecordedRun,
     difference_of,
     recorded_answer,
     recorded_embedder,
@@ -40,7 +40,7 @@ from clawhive_core.runs.replays.recorded_run import (
     shortened,
 )
 from clawhive_core.runs.run import RunRequest
-from clawhive_core.runs.toolsets import Brought, Offer, enabled_in
+from clawhive_core.runs.toolsets import Offer, Toolset, enabled_toolset
 
 NOT_RECORDED = "not_recorded"
 
@@ -48,7 +48,7 @@ NOT_RECORDED = "not_recorded"
 class RecordedJournal:
     """Takes a replay's events and holds each against the record."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RecordedRun) -> None:
         self._record = record
         self.redactor = Redactor()  # idle: what is recorded holds no secrets
 
@@ -113,28 +113,28 @@ def _as_new(facts: list[Any], other: list[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedOffers:
+class RecordedToolSource:
     """The record as the source of what a model is offered later (`ToolSource`)."""
 
-    record: Record
+    record: RecordedRun
 
-    def renewed(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
+    def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what was offered from a turn on, None where nothing changed."""
         del request, revision
         queue = self.record.waiting.get((step_id, "tools.changed"))
         return Offer.from_event(self.record.log, queue[0].event) if queue else None
 
-    def named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Brought:
+    def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return what a result brought."""
         del request, names
         queue = self.record.waiting.get((step_id, "tools.enabled"))
-        return enabled_in(self.record.log, queue[0].event) if queue else Brought()
+        return enabled_toolset(self.record.log, queue[0].event) if queue else Toolset()
 
 
-class RecordedDoor:
+class RecordedInvoker:
     """Answers calls from the record instead of executing them."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RecordedRun) -> None:
         self._record = record
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
@@ -164,7 +164,7 @@ def _comparable(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-class UnsentModels(Models):
+class OfflineModels(Models):
     """Models without adapters: nothing is sent, so nothing needs a right or a commit before it."""
 
     def adapter(self, model: str) -> tuple[LlmAdapter, str]:
@@ -189,10 +189,10 @@ class UnsentModels(Models):
         return False
 
 
-class RecordedModels(UnsentModels):
+class RecordedModels(OfflineModels):
     """Answers model requests from the record; the requests themselves are compared."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RecordedRun) -> None:
         super().__init__(dict, RecordedJournal(record))
         self._record = record
 
@@ -256,8 +256,8 @@ class ReplayReport:
         return self.differences or (() if self.difference is None else (self.difference,))
 
 
-async def repeat(
-    record: Record,
+async def replay_exactly(
+    record: RecordedRun,
     request: RunRequest,
     planners: Mapping[str, Planner],
     compaction: Compaction | None = None,
@@ -274,13 +274,13 @@ async def repeat(
         )
     tools = tools_of(record)
     again = Orchestrator(
-        RecordedDoor(record) if tools is record else RecordedTools(tools),
+        RecordedInvoker(record) if tools is record else RecordedTools(tools),
         RecordedModels(record),
         RecordedJournal(record),
         planners,
         compaction,
-        partial(used_below, record.log),
-        RecordedOffers(record),
+        partial(children_usage, record.log),
+        RecordedToolSource(record),
     )
     try:
         await again.run(request)
@@ -288,11 +288,11 @@ async def repeat(
     except Diverged as parted:
         difference = parted.difference
     report = ReplayReport(run_id, "exact", record.compared, difference, record.finished)
-    await note(record, report)
+    await record_report(record, report)
     return report
 
 
-async def note(record: Record, report: ReplayReport) -> None:
+async def record_report(record: RecordedRun, report: ReplayReport) -> None:
     """Record what a replay found."""
     event = Event(
         "replay.end",
@@ -307,7 +307,7 @@ async def note(record: Record, report: ReplayReport) -> None:
 class RecordedTools:
     """Answers calls with what equal ones came to in the record, in their order."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RecordedRun) -> None:
         self._log = record.log
         self._answers: dict[tuple[str, bytes], deque[RecordedCall]] = defaultdict(deque)
         for call in sorted(record.calls.values(), key=lambda each: each.first.seq):
@@ -326,7 +326,7 @@ class RecordedTools:
         return ToolResult(call.id, canonical_text(told), is_error=True, structured=told)
 
 
-def tools_of(record: Record) -> Record:
+def tools_of(record: RecordedRun) -> RecordedRun:
     """Return the record that has what a run's tools answered: its own, mostly.
 
     A run whose model was asked anew made no call: each was answered from the run that it repeats.
@@ -335,7 +335,7 @@ def tools_of(record: Record) -> Record:
         NotReplayable: That run is not in the log, or bodies of it were pruned.
     """
     while (above := record.start.event.body.get("replays")) and above["mode"] == "model":
-        record = Record.load(record.log, above["run_id"])
+        record = RecordedRun.load(record.log, above["run_id"])
     return record
 
 

@@ -27,19 +27,19 @@ from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal
-from clawhive_core.runs.replays.recorded_run import Difference, Record, shortened
-from clawhive_core.runs.replays.replay import NOT_RECORDED, UnsentModels, call_key
+from clawhive_core.runs.replays.recorded_run import Difference, RecordedRun, shortened
+from clawhive_core.runs.replays.replay import NOT_RECORDED, OfflineModels, call_key
 
 
 @dataclass(slots=True)
-class Repeated:
+class ObservedCalls:
     """The acts of a repeated run, in order, to be held against the record."""
 
     calls: list[tuple[ToolCall, CallScope, Outcome | None]] = field(
         default_factory=list["tuple[ToolCall, CallScope, Outcome | None]"]
     )
 
-    def differences(self, record: Record, output: Any, status: str) -> list[Difference]:
+    def differences(self, record: RecordedRun, output: Any, status: str) -> list[Difference]:
         """Return where it and the record part: the calls of each step, the end."""
         found: list[Difference] = []
         recorded = {_of(step or ""): call for step, call in record.calls.items()}
@@ -51,10 +51,10 @@ class Repeated:
         return found
 
 
-class RecordedTurns(UnsentModels):
+class RecordedModelTurns(OfflineModels):
     """Answers a new run's requests with what the model answered in the recorded one."""
 
-    def __init__(self, record: Record, live: Models, journal: Journal) -> None:
+    def __init__(self, record: RecordedRun, live: Models, journal: Journal) -> None:
         super().__init__(live.adapters, journal, live.patience)
         self._record = record
         self._live = live
@@ -81,7 +81,7 @@ class RecordedTurns(UnsentModels):
         return repeated_embeddings(self._record, scope)
 
 
-def repeated_embeddings(record: Record, scope: CallScope) -> Embeddings:
+def repeated_embeddings(record: RecordedRun, scope: CallScope) -> Embeddings:
     """Return what an embedder answered in a record at a step of the run that repeats it.
 
     Raises:
@@ -93,12 +93,12 @@ def repeated_embeddings(record: Record, scope: CallScope) -> Embeddings:
     return embeddings_of(record.log, stored)
 
 
-def _recorded_step(record: Record, scope: CallScope) -> str:
+def _recorded_step(record: RecordedRun, scope: CallScope) -> str:
     """Return the step of a record that a step of the run which repeats it stands for."""
     return f"{record.run_id}{scope.step_id[len(scope.run.run_id) :]}"
 
 
-def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
+def repeated_turn(record: RecordedRun, scope: CallScope) -> LlmResponse:
     """Return what the model answered in a record at a step of the run that repeats it.
 
     Raises:
@@ -114,17 +114,17 @@ def repeated_turn(record: Record, scope: CallScope) -> LlmResponse:
 
 
 @dataclass(slots=True)
-class WatchedDoor:
-    """Makes calls through another door and keeps what they came to."""
+class ObservedInvoker:
+    """Makes calls through another invoker and keeps what they came to."""
 
-    door: Invoker
-    seen: Repeated
+    invoker: Invoker
+    seen: ObservedCalls
 
     async def invoke(self, call: ToolCall, scope: CallScope) -> Outcome:
         """Make the call; one that waits for a person is kept without an outcome."""
         index = len(self.seen.calls)
         self.seen.calls.append((call, scope, None))
-        outcome = await self.door.invoke(call, scope)
+        outcome = await self.invoker.invoke(call, scope)
         self.seen.calls[index] = (call, scope, outcome)
         return outcome
 
@@ -142,7 +142,7 @@ def _order(step: str) -> list[Any]:
 
 
 def _call_differences(
-    record: Record,
+    record: RecordedRun,
     before: RecordedCall | None,
     now: tuple[ToolCall, CallScope, Outcome | None] | None,
 ) -> list[Difference]:
@@ -178,7 +178,7 @@ def _facts(log: Ledger, outcome: Outcome | None) -> str:
     return f"{mark}{shortened(log.redactor.text(outcome.output))}"
 
 
-def _end_difference(record: Record, output: Any, status: str) -> list[Difference]:
+def _end_difference(record: RecordedRun, output: Any, status: str) -> list[Difference]:
     queue = record.waiting.get((None, "run.end"))
     if not queue:
         return []
