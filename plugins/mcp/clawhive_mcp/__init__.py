@@ -5,9 +5,14 @@ Programs that make a provider of their own import `clawhive_mcp.provider.MCPProv
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from clawhive_core import HookContext, ToolProvider, hookimpl
 
-__all__ = ["clawhive_tool_providers"]
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["clawhive_commands", "clawhive_tool_providers"]
 
 
 @hookimpl
@@ -20,3 +25,11 @@ def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
     return [
         MCPProvider(server, env=ctx.env, root=ctx.root) for server in servers if not server.disabled
     ]
+
+
+@hookimpl
+def clawhive_commands(ctx: HookContext) -> list[click.Command]:
+    """Return `clawhive mcp`."""
+    from clawhive_mcp.commands import mcp_command
+
+    return [mcp_command(ctx)]

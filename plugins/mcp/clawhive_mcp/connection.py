@@ -17,12 +17,13 @@ from clawhive_mcp.errors import (
     reason_of,
 )
 from clawhive_mcp.servers import Server
+from clawhive_mcp.tools import Definition
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import CallToolResult
 
-    from clawhive_mcp.screen import Definition, Screen
+    from clawhive_mcp.screen import Screen
 
 MAX_PAGES = 100
 MAX_TOOLS = 2_000

@@ -20,6 +20,7 @@ from clawhive_mcp.errors import (
     Unlisted,
     log,
 )
+from clawhive_mcp.findings import findings_of
 from clawhive_mcp.servers import Server
 from clawhive_mcp.tools import ServerTool, changes, is_same, tools_of
 
@@ -187,11 +188,19 @@ class MCPProvider:
         if self._cache is not None:
             self._cache.write(listing)
         before, self._now = self._now, now
-        if before is None or not (what := changes(before, now)):
-            if before is None:
-                self._tell()
+        what = changes(before or {}, now)
+        if before is not None and not what:
             return
-        log.warning("mcp.tools.changed server=%s %s", self._server.name, what)
+        if before is not None:
+            log.warning("mcp.tools.changed server=%s %s", self._server.name, what)
+        for told in findings_of({self._server.name: listing.tools}):
+            log.warning(
+                "mcp.tool.suspicious server=%s tool=%s: %s: %s",
+                told.server,
+                told.tool,
+                told.code,
+                told.message,
+            )
         self._tell()
 
     def _tell(self) -> None:

@@ -20,9 +20,7 @@ from mcp_types.methods import validate_server_result
 from pydantic import ValidationError  # noqa: TID253 - as above
 
 from clawhive_mcp.errors import printable
-
-Definition = Mapping[str, Any]
-"""A tool as the server lists it, every field of it."""
+from clawhive_mcp.tools import Definition
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _LEGACY = "2025-11-25"

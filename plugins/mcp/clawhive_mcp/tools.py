@@ -13,6 +13,7 @@ from clawhive_mcp.errors import log, printable
 from clawhive_mcp.servers import Server
 
 Definition = Mapping[str, Any]
+"""A tool as a server lists it, every field of it."""
 
 _MAX_NAME = 120
 _HASH = 8

@@ -82,11 +82,17 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path):
+def plain_place(tmp_path):
+    """Return the place for tests without an event loop of their own."""
     made = Place(tmp_path)
     yield made
-    await asyncio.gather(*(each.close() for each in made.made))
     assert [pid for pid in made.notes("started") if is_running(pid)] == []
+
+
+@pytest.fixture
+async def place(plain_place):
+    yield plain_place
+    await asyncio.gather(*(each.close() for each in plain_place.made))
 
 
 def is_running(pid):
