@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.errors import ConfigError
@@ -14,6 +13,8 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clawhive_core.config.places import Span, TomlPath
 
 
