@@ -1,6 +1,7 @@
 """What every test of the core and of the plugins has around it."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,10 +27,14 @@ def _nothing_of_the_machine(
     """Keep what tests read out of the cache of whoever runs them.
 
     Servers are on loopback without TLS, so no client need load the machine's certificates: some 40
-    ms for each that is made.
+    ms for each that is made. Where Python may keep nothing beside sources, the processes that tests
+    start keep what they compiled here: else each would compile the core again, half of its cost.
     """
     base = tmp_path_factory.getbasetemp()
     base.joinpath("no-certificates").mkdir(exist_ok=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(base / "user-cache"))
     monkeypatch.setenv("SSL_CERT_DIR", str(base / "no-certificates"))
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if sys.dont_write_bytecode:
+        monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(base.parent / "bytecode"))
+        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

@@ -6,6 +6,7 @@ import datetime as dt
 import enum
 import types
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -100,6 +101,15 @@ def _records(record: Any, depth: int) -> Iterator[Json]:
 
 def _fields(record: Any) -> dict[str, tuple[Any, bool]]:
     """Return a record's fields: name on the wire, type, and whether it is required."""
+    return _fields_of_class(record) if isinstance(record, type) else _fields_of(record)
+
+
+@cache
+def _fields_of_class(record: type) -> dict[str, tuple[Any, bool]]:
+    return _fields_of(record)
+
+
+def _fields_of(record: Any) -> dict[str, tuple[Any, bool]]:
     models: Any = getattr(record, "model_fields", None)
     if models is not None:
         return {

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
 
 from tests.cli.test_json import check, one_object
+from tests.harness import own_pytest
 
 ONE = """\
 id: one
@@ -162,12 +162,12 @@ def test_a_new_skill_with_a_contract_works_at_once(clawhive):
 def test_the_test_of_a_new_skill_passes_and_fails_with_its_handler(clawhive):
     clawhive("skills", "new", "word-count", "--contract")
     folder = clawhive.root / "skills" / "word-count"
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--clawhive-skills"]
-    done = subprocess.run([*words, "."], cwd=folder, capture_output=True, text=True, check=False)
+    words = own_pytest("-q", "--clawhive-skills", ".")
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout
     handlers = folder / "handlers.py"
     handlers.write_text(handlers.read_text().replace("len(", "1 + len("))
-    done = subprocess.run([*words, "."], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, "1 failed, 2 passed" in done.stdout) == (1, True), done.stdout
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
 from tests.docs.conftest import block
+from tests.harness import own_pytest
 
 PAGE = "docs/how-to/model-adapter.md"
 
@@ -90,9 +90,8 @@ def beside(tmp_path):
         (tmp_path / "my_provider.py").write_text(adapter, "utf-8")
         (tmp_path / "test_adapter.py").write_text(block(PAGE, "python"), "utf-8")
         (tmp_path / "recordings.jsonl").write_text(block(PAGE, "json"), "utf-8")
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
         return subprocess.run(
-            [*words, "--rootdir", ".", "test_adapter.py"],
+            own_pytest("-q", "-c", "/dev/null", "--rootdir", ".", "test_adapter.py"),
             check=False,
             cwd=tmp_path,
             capture_output=True,

@@ -1,6 +1,5 @@
 import ast
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from clawhive_core.plugins.sync import sync
 from clawhive_core.plugins.template import new_plugin
 from clawhive_core.plugins.tool import declaration_of
 from clawhive_core.storage.folders import TEMPLATES, make_from_template
+from tests.harness import own_pytest
 
 
 def names_in(folder):
@@ -95,7 +95,7 @@ def test_its_own_tests_pass_in_process(tmp_path):
 def test_its_own_tests_pass_under_pytest_without_an_installation(tmp_path):
     new_plugin("hello", tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        own_pytest("-q"),
         cwd=tmp_path / "hello",
         capture_output=True,
         text=True,

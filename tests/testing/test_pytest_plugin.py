@@ -1,10 +1,11 @@
 """The pytest plugin, as a user's own project runs it: in a process of its own."""
 
 import subprocess
-import sys
 from importlib.metadata import entry_points
 
 import pytest
+
+from tests.harness import own_pytest
 
 PLUGIN = "clawhive_core.testing.pytest_plugin"
 
@@ -25,9 +26,8 @@ def project(tmp_path, monkeypatch):
 def run(root, *words):
     names = {point.name for point in entry_points(group="pytest11")}
     plugin = () if "clawhive" in names else ("-p", PLUGIN)
-    clean = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugin, *clean, "-v", *words],
+        own_pytest(*plugin, "-v", *words),
         cwd=root,
         capture_output=True,
         text=True,
