@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -150,9 +151,10 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def shared_options(*, hidden: bool = False) -> list[click.Option]:
+@cache
+def shared_options(*, hidden: bool = False) -> Sequence[click.Option]:
     """Return the options; hidden ones work and are not listed a second time."""
-    return [
+    return (
         _option("--root", "The project root, instead of the one around here.", hidden, "DIR"),
         _option("--skills", "A folder of skills to look in first.", hidden, "DIR"),
         _option("--user", "Who you are to skills: their subscriptions and quotas.", hidden, "U"),
@@ -161,7 +163,7 @@ def shared_options(*, hidden: bool = False) -> list[click.Option]:
         _option("--quiet,-q", "Print results and errors only.", hidden),
         _option("--verbose,-v", "Print more on stderr.", hidden),
         _option("--debug", "Show tracebacks of unexpected errors.", hidden),
-    ]
+    )
 
 
 def take_shared(command: click.Command) -> click.Command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, NoReturn, cast
 
 import pluggy
@@ -13,6 +14,10 @@ from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 from clawhive_core.plugins import hookspecs
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
+
+_SPECS = ModuleType("hookspecs")
+vars(_SPECS).update({name: getattr(hookspecs, name) for name in PROTOCOLS})
+"""The specifications without the other names of their module, at each of which pluggy looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class HookCaller:
 
     def __init__(self, contributor: object, plugin_id: str) -> None:
         self._plugins = pluggy.PluginManager("clawhive")
-        self._plugins.add_hookspecs(hookspecs)
+        self._plugins.add_hookspecs(_SPECS)
         try:
             self._plugins.register(contributor, name=plugin_id)
             self._plugins.check_pending()

