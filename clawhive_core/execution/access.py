@@ -31,7 +31,7 @@ class SkillAccess:
     """The loaded skills."""
     subscriptions: SubscriptionStore
     log: Ledger
-    """Where quotas are counted."""
+    """The log in which quotas are counted."""
     clock: Callable[[], float] = time.time
     """The present, in Unix seconds."""
 

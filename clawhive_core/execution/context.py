@@ -89,9 +89,9 @@ class ToolContext:
     services: Services
     namespace: str
     reach: Reach | None = None
-    """What it may call, where it acts as a skill."""
+    """The tools that it may call, where it acts as a skill."""
     grounds: SkillGrounds | None = None
-    """What its own calls read on from, where a skill makes them."""
+    """The grounds of its own calls, where a skill makes them."""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The call's own arguments, which constraints speak of."""
     suspended: tuple[CapabilityGrant, ...] = ()

@@ -42,7 +42,7 @@ class _Template:
 
     verb: str
     kind: Literal["file", "url", "other"]
-    """How what is named is read."""
+    """The kind of resource that is named."""
     prefix: str
     suffix: str
     first: bool

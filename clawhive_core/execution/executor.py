@@ -125,7 +125,7 @@ class ExecutorLimits:
 
     call_depth: int = 8
     grace_seconds: float = 2.0
-    """How long a tool may take to stop after its deadline."""
+    """Seconds that a tool may take to stop after its deadline."""
 
 
 @dataclass(slots=True)
@@ -137,15 +137,15 @@ class Wiring:
     checks: Callable[[], Sequence[PolicyCheck]]
     """The policy checks of plugins; raises where a required one failed to load."""
     healthy: Callable[[], str | None]
-    """Why effects must stop (a required audit sink failed), or None."""
+    """Returns why effects must stop (a required audit sink failed), or None."""
     models: Completer | None = None
     stores: Callable[[CallScope, str], Store] | None = None
     """The values of a namespace, for the user of a call."""
     redact: Callable[[str], None] = lambda _: None
     access: SkillAccess | None = None
-    """Who may call what skills export; without it, whoever may call at all."""
+    """The subscriptions and quotas of what skills export; without it, none are asked for."""
     approvals: Approvals | None = None
-    """Who asks people; without it, what must be asked is refused."""
+    """The way to ask people; without it, what must be asked is refused."""
     http: Connections = field(default_factory=Connections)
     """The connections of tools that send requests."""
 

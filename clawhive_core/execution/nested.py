@@ -47,7 +47,7 @@ from clawhive_core.protocols.ledger import EventsWhere, Ledger, Window
 T = TypeVar("T")
 
 CATCH_UP_SECONDS = 1.0
-"""How long a restarted tool may make no recorded call before a new one is another way."""
+"""Seconds without a recorded call after which a new call of a restarted tool is another way."""
 _STEP_SECONDS = 0.005
 
 
@@ -58,12 +58,12 @@ class NestedCalls:
     made: int = 0
     """The highest number that a call has."""
     stop: ClawHiveError | None = None
-    """Why the attempt ends; it is raised in the tool's code, whatever that makes of it."""
+    """The error that ends the attempt, raised in the tool's code, whatever that makes of it."""
     earlier: EarlierCalls | None = None
-    """What earlier attempts made."""
+    """The calls of earlier attempts."""
     _running: int = 0
     _catching_up: int = 0
-    """How many of the running calls wait for the tool's other tasks."""
+    """Running calls that wait for the tool's other tasks."""
     _idle: anyio.Event | None = None
 
     @property
@@ -212,7 +212,7 @@ class EarlierCall:
 
     number: int
     keys: set[str] = field(default_factory=set[str])
-    """What it was asked as; a person may have edited a call before it was made."""
+    """The forms in which it was asked; a person may have edited a call before it was made."""
     preview: str = ""
     call: RecordedCall | None = None
     answer: StoredEvent | None = None
@@ -250,7 +250,7 @@ class EarlierCalls:
                 self._by_key[key].append(each)
         self._reached = 0
         self.taken = 0
-        """How many of them were asked for again."""
+        """The number of them that were asked for again."""
 
     @property
     def last(self) -> int:

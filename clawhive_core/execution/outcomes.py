@@ -24,7 +24,7 @@ _LISTS = (list, tuple)
 
 
 Outcome = ToolResult | Refusal
-"""What a call comes to: a result (perhaps an error result), or a refusal with its next step."""
+"""The end of a call: a result (perhaps an error result), or a refusal with its next step."""
 
 
 class Invoker(Protocol):

@@ -59,19 +59,19 @@ class PendingCall:
     tool: Tool | None = None
     capabilities: tuple[str, ...] = ()
     checked: Sequence[CheckResult] = ()
-    """What the policy checks of plugins say."""
+    """The answers of policy checks."""
     decision: Decision | None = None
     approval: str | None = None
-    """How an approval was answered, None where none was asked for."""
+    """The answer to an approval, None where none was asked for."""
     approval_id: str | None = None
     """The approval that this execution uses up."""
     answer: Approval | None = None
-    """What a person was asked about this call, and how it was answered."""
+    """The approval of this call as a person answered it."""
     asked_input: Mapping[str, Any] | None = None
     """The input before a person edited it."""
     grants: tuple[tuple[str, str], ...] = field(default=())
     quota: Quota | None = None
-    """What it counts as, where the skill that exports the tool limits its calls."""
+    """The quota that it uses, where the skill that exports the tool limits its calls."""
     is_portable: bool = False
     """Whether the input is known to be portable, see `json_values`."""
     is_queued: bool = False

@@ -31,7 +31,7 @@ class RecordedCall:
     """One call of the log: what was asked, how often it was begun, how the last attempt ended."""
 
     first: StoredEvent
-    """What says first what was asked."""
+    """The first event of the call."""
     asked: StoredEvent = field(init=False)
     """Its last start or refusal; before these, that a person was asked."""
     attempts: int = 0

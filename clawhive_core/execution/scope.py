@@ -19,8 +19,8 @@ from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.ledger import RunOwnedBy
 
 ApproveMode = Literal["ask", "park", "deny"]
-"""What happens with a call that a person must answer: somebody is asked here, the run waits for an
-answer from elsewhere, or the call is refused."""
+"""The fate of a call that a person must answer: somebody is asked here, the run waits for an answer
+from elsewhere, or the call is refused."""
 
 CORE = "core"
 """The provider of the core's own tools, which every principal may call."""
@@ -31,7 +31,7 @@ park."""
 
 
 NESTED = ">"
-"""What stands between a step's id and the number of a call that its tool made."""
+"""The separator between a step's id and the number of a call that its tool made."""
 
 
 @per_call
@@ -49,7 +49,7 @@ class Signal:
     total: float | None = None
     text: str = ""
     card: Mapping[str, Any] | None = None
-    """What is shown: `type`, `card_type` and `data`."""
+    """The card that is shown: `type`, `card_type` and `data`."""
 
 
 def ignore_signal(_: Signal) -> None:
@@ -123,7 +123,7 @@ class RunScope:
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
     grounds: Grounds = field(default_factory=Grounds)
-    """What its calls may take destinations from; it grows with each result."""
+    """The sources of destinations for its calls; it grows with each result."""
     allow: AllowList | None = None
     """The tools of the agent that runs it; None for all."""
     parent_run_id: str | None = None
@@ -195,13 +195,13 @@ class CallScope:
     approved: str | None = None
     """The approval that an unfinished attempt of this very call used: it counts once more."""
     reach: Reach | None = None
-    """What the caller may call, where it is a skill's handler; None for everything."""
+    """The tools that the caller may call, where it is a skill's handler; None for all."""
     grounds: SkillGrounds | None = None
-    """What the skill whose own call it is reads on from; None where no skill makes it."""
+    """The grounds of the skill whose own call it is; None where no skill makes it."""
     planned: str = ""
     """The planned step, whose items and nested calls share its grants; else a call is a step."""
     enabled: Enabled | None = None
-    """What the model that makes the call may call; None for everything that its agent sees."""
+    """The tools that the model may call; None for all that its agent sees."""
     turn: int | None = None
     """The turn of the loop that makes the call, from 0; None outside of a loop."""
     midway: Mapping[str, Any] | None = None

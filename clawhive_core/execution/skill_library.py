@@ -36,7 +36,7 @@ MAX_TEXT = 64 * 1024
 MAX_FILE = 8 * 1024 * 1024
 """Bytes of a file that is read to be cut; a larger one is refused."""
 MAX_FILES = 200
-"""How many files a page names."""
+"""Files that a page names."""
 
 _MAX_COUNTED = 5_000
 _PARTS = frozenset({"__pycache__", "node_modules"})
@@ -51,10 +51,10 @@ class SkillPage:
     """The file below the skill's folder, None for the body of its SKILL.md."""
     text: str
     left: int
-    """How many characters were cut off."""
+    """Characters that were cut off."""
     files: tuple[str, ...]
     more_files: int
-    """How many files are not named; counting ends at a few thousand."""
+    """Files that are not named; counting ends at a few thousand."""
 
     @property
     def tagged(self) -> str:

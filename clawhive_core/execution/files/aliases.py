@@ -14,11 +14,11 @@ from clawhive_core.model.patterns import pattern
 from clawhive_core.policy.protected import FENCED, changes_settings, is_protected
 
 _MOST = 1_000_000
-"""How many names are looked at in search of a protected file's other names."""
+"""Names that are looked at in search of a protected file's other names."""
 _HOME = ("", ".ssh", ".aws", ".gnupg", ".config/git", ".config/clawhive")
 """The folders of the user's home whose protected files are known by their other names, too."""
 _BRANCH = pattern(rb"ref:\s*refs/|[0-9a-f]{40}", re.IGNORECASE)
-"""How a file `HEAD` begins that git accepts."""
+"""The beginning of a file `HEAD` that git accepts."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from clawhive_core.model.late import dataclass
 Kind = Literal["file", "directory", "link", "other"]
 
 MAX_DEPTH = 64
-"""How many folders deep `walk` goes."""
+"""The depth of folders to which `walk` goes."""
 
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEARCH = _DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)

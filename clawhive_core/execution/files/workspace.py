@@ -21,7 +21,7 @@ Allows = Callable[[str, str], bool]
 """Whether this call may do a verb (`fs.read`, `fs.write`) to an absolute path."""
 
 MAX_ENTRIES = 100_000
-"""How many entries one walk yields at most."""
+"""Entries that one walk yields at most."""
 
 
 @dataclass(frozen=True, slots=True)

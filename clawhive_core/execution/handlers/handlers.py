@@ -224,8 +224,8 @@ def _is_error(value: Any) -> bool:
 
 
 MAX_CONCURRENT = 16
-"""How many handlers of one depth run at once. A handler waits for deeper ones only, so no number
-of handlers that call each other can deadlock."""
+"""Handlers of one depth that run at once. A handler waits for deeper ones only, so no number of
+handlers that call each other can deadlock."""
 
 
 class HandlerRunner:

@@ -23,7 +23,7 @@ class Address:
 
     text: str
     problem: str | None
-    """Why it is not public, such as `a private address`; None where it is."""
+    """The reason that it is not public, such as `a private address`; None where it is."""
 
     @property
     def is_nameable(self) -> bool:

@@ -54,7 +54,7 @@ class Answer:
     fields: Sequence[tuple[bytes, bytes]]
     """The headers as they came."""
     body: Any
-    """What came of the connection: an AsyncIterable with an `aclose`, which keeps the deadline."""
+    """The body of the connection: an AsyncIterable with an `aclose`, which keeps the deadline."""
     limit: int
     deadline: Deadline
     cut: bool = False

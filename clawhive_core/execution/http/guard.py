@@ -32,7 +32,7 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Looks up the addresses of a host's name."""
 
 _ANSWERS: Final = 8
-"""How many addresses of a host are tried."""
+"""Addresses of a host that are tried."""
 _LEAST_CONNECT: Final = 1.0
 _POOLS: Final = 64
 _IDLE: Final = 15.0

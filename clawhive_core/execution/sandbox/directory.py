@@ -31,7 +31,7 @@ from clawhive_core.protocols.sandbox import SandboxLimits
 
 STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
 SESSION_FACTOR = 8
-"""How many times the files and bytes of one execution a session's directory may hold."""
+"""A session's directory may hold so many times the files and bytes of one execution."""
 
 _NAME = pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _STATE = ".state"

@@ -153,7 +153,7 @@ LIMIT_TEXT = {
     "tool_calls": "it called tools more than {0.tool_calls} times",
     "cancel": "it was cancelled",
 }
-"""What a limit says, to be filled with the limits."""
+"""The message of each limit, to be filled with the limits."""
 
 
 def result_of(
