@@ -54,8 +54,11 @@ if TYPE_CHECKING:
     from clawhive_core.plugins.hookspecs import HookContext as HookContext
     from clawhive_core.plugins.hookspecs import hookimpl as hookimpl
     from clawhive_core.plugins.tool import tool as tool
+    from clawhive_core.protocols.adapter import MAX_BODY as MAX_BODY
     from clawhive_core.protocols.adapter import LlmAdapter as LlmAdapter
     from clawhive_core.protocols.adapter import StreamEvent as StreamEvent
+    from clawhive_core.protocols.adapter import body_failure as body_failure
+    from clawhive_core.protocols.adapter import bound_body as bound_body
     from clawhive_core.protocols.check import CheckResult as CheckResult
     from clawhive_core.protocols.check import PolicyCheck as PolicyCheck
     from clawhive_core.protocols.check import PolicyRequest as PolicyRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
@@ -28,12 +28,18 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse, Usage
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolDef
-from clawhive_core.protocols.adapter import LlmAdapter, StreamEvent
+from clawhive_core.protocols.adapter import MAX_BODY, LlmAdapter, StreamEvent
 from clawhive_core.protocols.embedder import Embedder
 from clawhive_core.runs.budget import Budget, BudgetLimits, budget_exceeded
 from clawhive_core.runs.conversation import History
 from clawhive_core.runs.record.journal import Journal
-from clawhive_core.runs.responses import LIMITS, PartialResponse, ResponseLimits, readable
+from clawhive_core.runs.responses import (
+    LIMITS,
+    PartialResponse,
+    ResponseLimits,
+    countable,
+    readable,
+)
 
 T = TypeVar("T")
 
@@ -286,6 +292,7 @@ class Models:
             heard = PartialResponse(limits, called, seconds)
             return _streamed(adapter, request, scope, heard)
 
+        bound = MAX_BODY.set(limits.size)
         try:
             response = await self._asked(adapter, request.model, scope, right, ask)
             limits.check(response, called)
@@ -295,6 +302,8 @@ class Models:
             error = failure if isinstance(failure, ClawHiveError) else _broken(called, failure)
             error.data = {**error.data, "partial": text}
             raise error from None
+        finally:
+            MAX_BODY.reset(bound)
         return response
 
     async def _embedded(
@@ -309,7 +318,8 @@ class Models:
 
         answer = await self._asked(embedder, name, scope, right, ask)
         self.patience(embedder.name).limits.check(answer, called)
-        return unit_vectors(answer, texts, called)
+        found = unit_vectors(answer, texts, called)
+        return replace(found, usage=countable(found.usage))
 
     async def _asked(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from clawhive_core.errors import ModelError, RunError
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.failures import model_failure
-from clawhive_core.model.json_values import MAX_DEPTH
+from clawhive_core.model.json_values import MAX_DEPTH, SAFE_INTEGER
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import (
     ContentBlock,
@@ -22,6 +23,7 @@ from clawhive_core.model.messages import (
     LlmResponse,
     MediaBlock,
     TextBlock,
+    Usage,
 )
 from clawhive_core.model.texts import well_formed
 from clawhive_core.model.tools import ToolCall
@@ -39,6 +41,7 @@ MAX_REASKS = 2
 
 CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
 """Reasons to stop that leave no answer, and calls that nobody should make."""
+_NUMBERS = (int, float)
 _NEXT = {
     "max_tokens": "raise `model.max_tokens`, or ask for less at once",
     "refusal": "the model declines; put it otherwise, or choose another model",
@@ -172,15 +175,37 @@ def _too_large(called: str, most: str, limit: str) -> ModelError:
 
 
 def readable(response: LlmResponse) -> LlmResponse:
-    """Return a response that everybody can read, the same where it is one.
+    """Return a response that everybody can read and count, the same where it is one.
 
     Half of a surrogate pair in a text is written as its escape. Arguments that are nested too deep
-    become `malformed`, cut.
+    become `malformed`, cut. Its usage is `countable`.
     """
+    if (usage := countable(response.usage)) is not response.usage:
+        response = replace(response, usage=usage)
     for block in response.content:
         if _readable(block) is not block:
             return replace(response, content=tuple(map(_readable, response.content)))
     return response
+
+
+def countable(usage: Usage) -> Usage:
+    """Return a usage as a budget can count it, the same where it is so.
+
+    What a server bills is its own word: a figure that is no number, endless or below nothing, would
+    lift the budget, and becomes None.
+    """
+    said = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    )
+    cost = usage.cost
+    if cost is None or type(cost) not in _NUMBERS or not 0 <= cost < math.inf:
+        cost = None
+    tokens = [each if type(each) is int and 0 <= each <= SAFE_INTEGER else None for each in said]
+    found = Usage(*tokens, cost=cost)
+    return usage if found == usage else found
 
 
 def _readable(block: ContentBlock) -> ContentBlock:

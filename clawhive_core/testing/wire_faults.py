@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from clawhive_core.protocols.adapter import MAX_BODY
 from clawhive_core.testing.adapter import Wire, failure
 from clawhive_core.testing.wire_server import EVENT_STREAM, JSON, WireAnswer
 
 _ERROR = b'{"error": {"type": "error", "message": "broken"}}'
+_SMALL = 100_000
+"""Bytes that a body may have while broken answers are played."""
 _CUT = frozenset({"connection_failed", "invalid_response"})
 _STATUSES = {
     400: "invalid_request",
@@ -31,6 +34,14 @@ async def check_faults(wire: Wire, chat: bytes, stream: bytes) -> None:
     Raises:
         AssertionError: It answered, raised something else than a ModelError, or another code.
     """
+    bound = MAX_BODY.set(_SMALL)
+    try:
+        await _check_faults(wire, chat, stream)
+    finally:
+        MAX_BODY.reset(bound)
+
+
+async def _check_faults(wire: Wire, chat: bytes, stream: bytes) -> None:
     for streamed, body, kind in ((False, chat, JSON), (True, stream, EVENT_STREAM)):
         for what, (answer, codes) in broken_answers(body, kind).items():
             where = f"{'stream' if streamed else 'chat'}, {what}"
@@ -65,6 +76,14 @@ def broken_answers(body: bytes, media_type: str) -> dict[str, tuple[WireAnswer, 
         "a connection that breaks in the middle": (
             WireAnswer(body, 200, media_type, stop_after=half),
             _CUT,
+        ),
+        "a body that is too large": (
+            WireAnswer(b": " + b" " * 2 * _SMALL + body, 200, media_type, piece=_SMALL // 2),
+            frozenset({"response_too_large"}),
+        ),
+        "an error that is too large": (
+            WireAnswer(b" " * 2 * _SMALL + _ERROR, 500),
+            frozenset({"response_too_large", "provider_error"}),
         ),
         "half an answer": (WireAnswer(body[:half], 200, media_type), _CUT),
         "nothing": (WireAnswer(b"", 200, media_type), _CUT),

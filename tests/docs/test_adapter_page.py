@@ -18,7 +18,9 @@ import urllib.error
 import urllib.request
 
 import anyio.to_thread
-from clawhive_core import LlmResponse, StreamEvent, TextBlock, model_failure, status_code
+from clawhive_core import (
+    MAX_BODY, LlmResponse, StreamEvent, TextBlock, model_failure, status_code
+)
 
 
 def words(message):
@@ -66,7 +68,7 @@ class MyAdapter:
         asked = urllib.request.Request(self._url + "/chat", body, headers)
         try:
             with urllib.request.urlopen(asked, timeout=300) as answer:
-                return answer.read().decode()
+                data = answer.read(MAX_BODY.get() + 1)
         except urllib.error.HTTPError as error:
             with error:
                 wait = error.headers.get("retry-after")
@@ -78,6 +80,9 @@ class MyAdapter:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise model_failure("connection_failed", "it broke") from error
+        if len(data) > MAX_BODY.get():
+            raise model_failure("response_too_large", "too much")
+        return data.decode()
 """
 HALF = ADAPTER.replace("if not ended:", "if False:")
 

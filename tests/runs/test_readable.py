@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from clawhive_core.errors import InvalidInput
 from clawhive_core.execution.pending import MAX_INPUT
 from clawhive_core.model.json_values import MAX_DEPTH, json_object
-from clawhive_core.model.messages import LlmResponse, TextBlock
+from clawhive_core.model.messages import LlmResponse, TextBlock, Usage
 from clawhive_core.model.tools import ToolCall
+from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.responses import is_deeper, readable
 
 VALUES = st.recursive(
@@ -61,3 +62,19 @@ def test_what_is_bounded_is_what_the_executor_would_refuse(depth):
     assert first is said
     assert call.input == {}
     assert levels(json.loads(call.malformed)) == MAX_DEPTH
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), float("-inf"), -1000.0, "1", True])
+def test_a_cost_that_a_server_makes_up_lifts_no_budget(cost):
+    budget = Budget(BudgetLimits(cost=1.0))
+    budget.charge(readable(LlmResponse((), "end_turn", Usage(cost=0.75))).usage)
+    budget.charge(readable(LlmResponse((), "end_turn", Usage(cost=cost))).usage)
+    assert budget.left().cost in {0.25, 0}
+    budget.charge(readable(LlmResponse((), "end_turn", Usage(cost=0.25))).usage)
+    assert budget.left().cost == 0
+
+
+@pytest.mark.parametrize("count", [-5, 1.5, float("nan"), "9", 2**53, True, [1]])
+def test_tokens_that_are_no_count_are_none(count):
+    given = Usage(count, 2, count, count, cost=0.5)
+    assert readable(LlmResponse((), "end_turn", given)).usage == Usage(None, 2, cost=0.5)

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from clawhive_core import (
+    MAX_BODY,
     LlmResponse,
     StreamEvent,
     TextBlock,
@@ -105,7 +106,9 @@ def _checked(answer):
     import http.client
 
     try:
-        data = answer.read()
+        data = answer.read(MAX_BODY.get() + 1)
+        if len(data) > MAX_BODY.get():
+            raise model_failure("response_too_large", "too much")
         if answer.headers["content-type"] == "application/json":
             json.loads(data)
         elif b"end: " not in data:

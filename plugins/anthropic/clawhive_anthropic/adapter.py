@@ -15,7 +15,7 @@ from clawhive_anthropic.request import Written, write_request, write_tool
 from clawhive_anthropic.response import read_response
 from clawhive_anthropic.settings import DEFAULT_HOST, Credential, Settings
 from clawhive_anthropic.streaming import Reading
-from clawhive_core import LlmRequest, LlmResponse, StreamEvent, WireTools
+from clawhive_core import LlmRequest, LlmResponse, StreamEvent, WireTools, bound_body
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream, RequestOptions
@@ -94,7 +94,7 @@ class AnthropicAdapter:
         return client
 
     def _made(self, credential: Credential) -> AsyncAnthropic:
-        from anthropic import AsyncAnthropic
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
         value = credential.value
         return AsyncAnthropic(
@@ -102,6 +102,7 @@ class AnthropicAdapter:
             auth_token=value if credential.is_token else None,
             base_url=self._settings.base_url,
             max_retries=0,  # retries are the core's
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_body]}),
         )
 
 

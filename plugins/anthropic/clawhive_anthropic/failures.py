@@ -6,7 +6,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from clawhive_core import ModelError, model_failure, retry_after, status_code, without_key
+from clawhive_core import (
+    ModelError,
+    body_failure,
+    model_failure,
+    retry_after,
+    status_code,
+    without_key,
+)
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError
@@ -36,6 +43,8 @@ _OF_MESSAGE = {
 """What the API tells apart by nothing else."""
 
 _MAX_MESSAGE = 1000
+_MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading an answer raises that is no JSON, no UTF-8, or not of the API's form."""
 _HTTP_OK = range(200, 300)
 
 
@@ -73,7 +82,9 @@ def _failure(error: Exception) -> ModelError | None:
             found = model_failure("timeout", "Anthropic's API did not answer in time")
         case anthropic.APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
             found = _of_connection(error)
-        case anthropic.APIResponseValidationError() | ValueError() | RecursionError():
+        case anthropic.APIResponseValidationError():
+            found = unreadable(f"{type(error).__name__}: {str(error)[:_MAX_MESSAGE]}")
+        case _ if isinstance(error, _MISREAD):
             found = unreadable(f"{type(error).__name__}: {str(error)[:_MAX_MESSAGE]}")
         case anthropic.AnthropicError():
             found = model_failure("provider_error", str(error)[:_MAX_MESSAGE])
@@ -83,6 +94,8 @@ def _failure(error: Exception) -> ModelError | None:
 
 
 def _of_connection(error: Exception) -> ModelError:
+    if (refused := body_failure(error)) is not None:
+        return refused
     cause = error.__cause__ or error
     said = str(cause) or type(cause).__name__
     return model_failure("connection_failed", f"the connection to Anthropic's API failed: {said}")

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 
-from clawhive_core import ModelError
+from clawhive_core import ModelError, body_failure, bound_body
 from clawhive_gemini.failures import exception_failure
 from clawhive_gemini.settings import Settings, read_key
 
@@ -50,7 +50,7 @@ class Connection:
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - the SDK has three HTTP clients, each with its own errors
-            raise exception_failure(error, key) from None
+            raise body_failure(error) or exception_failure(error, key) from None
 
     async def stream(self, path: str, body: dict[str, object]) -> AsyncGenerator[Any]:
         """Yield the JSON values of an event stream.
@@ -68,7 +68,7 @@ class Connection:
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - the SDK has three HTTP clients, each with its own errors
-            raise exception_failure(error, key) from None
+            raise body_failure(error) or exception_failure(error, key) from None
         finally:
             for response in opened:
                 await response.aclose()
@@ -102,7 +102,7 @@ class Connection:
             "async_client_args": {
                 "follow_redirects": False,
                 "allow_redirects": False,
-                "event_hooks": {"response": [_keep]},
+                "event_hooks": {"response": [_keep, bound_body]},
             },
         }
         return make(api_key=key, vertexai=False, http_options=options)

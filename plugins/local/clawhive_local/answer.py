@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from clawhive_core import (
     ContentBlock,
@@ -36,18 +36,25 @@ class Answer:
         """Take one piece, and yield what it adds.
 
         Raises:
-            ModelError: It is an error.
+            ModelError: It is an error, or not of the form that pieces have.
         """
         if "error" in piece:
             raise _failure(piece["error"])
-        self._id = piece.get("id", self._id)
+        try:
+            yield from self._taken(piece)
+        except (AttributeError, TypeError) as error:
+            what = f"llama.cpp's answer cannot be read: {error}"
+            raise model_failure("invalid_response", what) from error
+
+    def _taken(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        self._id = _text(piece.get("id")) or self._id
         if piece.get("usage"):
             self._usage = _usage(piece["usage"])
-        choices: Sequence[Mapping[str, Any]] = piece.get("choices", ())
+        choices: Sequence[Mapping[str, Any]] = piece.get("choices") or ()
         for choice in choices:
-            self._stop = choice.get("finish_reason") or self._stop
+            self._stop = _text(choice.get("finish_reason")) or self._stop
             delta: Mapping[str, Any] = choice.get("delta") or {}
-            thought, said = delta.get("reasoning_content"), delta.get("content")
+            thought, said = _text(delta.get("reasoning_content")), _text(delta.get("content"))
             if thought:
                 self._thinking.append(thought)
                 yield StreamEvent("thinking", thought)
@@ -74,18 +81,30 @@ class Answer:
         )
 
 
+def _text(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} instead of text")
+    return value or ""
+
+
 def _usage(counts: Mapping[str, Any]) -> Usage:
     details: Mapping[str, Any] = counts.get("prompt_tokens_details") or {}
     return Usage(
-        counts.get("prompt_tokens"),
-        counts.get("completion_tokens"),
-        details.get("cached_tokens"),
+        _count(counts.get("prompt_tokens")),
+        _count(counts.get("completion_tokens")),
+        _count(details.get("cached_tokens")),
         cost=0.0,
     )
 
 
-def _failure(error: Mapping[str, Any]) -> Exception:
-    status = error.get("code", 500)
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _failure(given: Any) -> Exception:
+    error = cast("dict[str, Any]", given) if isinstance(given, dict) else {"message": given}
+    code = error.get("code")
+    status = code if type(code) is int else 500
     too_long = error.get("type") == "exceed_context_size_error"
     return model_failure(
         "request_too_large" if too_long else status_code(status),

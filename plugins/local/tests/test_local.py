@@ -342,3 +342,29 @@ async def test_the_installed_plugin_offers_the_adapter_and_asks_for_no_host():
     async with memory_hive(settings={"plugins.enabled": ["local"]}) as hive:
         run = await hive.run("Hi", model="local:/no/such/model.gguf")
     assert run["error"]["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"choices": 3},
+        {"choices": [3]},
+        {"choices": [{"delta": {"content": [{}]}}]},
+        {"choices": [{"delta": {"reasoning_content": 1}}]},
+        {"choices": [], "usage": [1]},
+        {"error": ["broken"]},
+        [],
+    ],
+)
+async def test_a_piece_of_another_form_is_a_model_error(weights, given):
+    with pytest.raises(ModelError) as caught:
+        await said(Llama(piece("Hi."), given, piece(finish="stop")), weights)
+    assert caught.value.code in {"invalid_response", "provider_error"}
+
+
+async def test_counts_that_are_none_are_left_out(weights):
+    usage = {"prompt_tokens": -1, "completion_tokens": "2", "prompt_tokens_details": {}}
+    response = await said(
+        Llama(piece("Hi."), piece(finish="stop"), {**USAGE, "usage": usage}), weights
+    )
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (None, None)

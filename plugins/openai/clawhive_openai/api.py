@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import RunVar
 
-from clawhive_core import model_failure
+from clawhive_core import bound_body, model_failure
 from clawhive_openai.failures import translated
 from clawhive_openai.settings import Server
 
@@ -100,9 +100,10 @@ class Api:
         known = self._clients.get()
         if known is not None and known[0] == key:
             return known[1]
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         client = AsyncOpenAI(
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_body]}),
             api_key=key or "none",  # the SDK insists on one; it is not sent
             base_url=self._server.base_url,
             max_retries=0,

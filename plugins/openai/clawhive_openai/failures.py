@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core import ModelError, model_failure, retry_after, status_code, without_key
+from clawhive_core import body_failure as body_failure_of
 from clawhive_openai.values import mapping, text
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ _CODES = {
 _SILENT = "the server failed without saying why"
 _TRANSPORTS = frozenset({"httpx", "httpx2"})
 """What carries the SDK, whose errors its second major lets through while a stream is read."""
+_MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading an answer raises that is no JSON, no UTF-8, or not of the API's form."""
 _DECISIVE = frozenset({"quota_exhausted", "request_too_large", "model_not_found"})
 """What counts even where the status says otherwise."""
 _TOO_LONG = re.compile(
@@ -87,6 +90,8 @@ def translated(key: str) -> Generator[None]:
     except APITimeoutError as error:
         raise model_failure("timeout", "the server did not answer in time") from error
     except APIConnectionError as error:
+        if (refused := body_failure_of(error)) is not None:
+            raise refused from None
         cause = error.__cause__ or error
         what = f"{type(cause).__name__}: {cause}".removesuffix(": ")
         where = f"`{error.request.url.host}` cannot be reached, or broke off: {what}"
@@ -95,7 +100,7 @@ def translated(key: str) -> Generator[None]:
         raise _by_status(error, key) from error
     except APIError as error:
         raise _cleaned(body_failure(error.body, error.message), key) from error
-    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
+    except _MISREAD as error:
         what = f"the answer cannot be read: {error}"
         raise model_failure("invalid_response", _clean(what, key)) from error
     except Exception as error:

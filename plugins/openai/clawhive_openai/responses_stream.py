@@ -88,9 +88,14 @@ class ResponsesStream:
         if index in self._items:  # some servers give each item the same index
             index = max(self._items) + 1
         self._items[index] = item
-        blocks = self._blocks[index] = read_item(item, self._table, self._server.name)
+        blocks = read_item(item, self._table, self._server.name)
         whole = "".join(block.text for block in blocks if isinstance(block, TextBlock))
-        if whole.startswith(said) and whole != said:  # a server may send no deltas
+        if said and not whole:  # what a person has read stays in the record
+            blocks, whole = [TextBlock(said), *blocks], said
+        self._blocks[index] = blocks
+        if not whole.startswith(said):
+            raise model_failure("invalid_response", "an item's text is not what its pieces said")
+        if whole != said:  # a server may send no deltas
             yield StreamEvent("text", whole[len(said) :])
         yield from self._calls()
 

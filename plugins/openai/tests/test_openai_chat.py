@@ -404,3 +404,10 @@ def test_pieces_of_calls_in_any_interleaving_make_the_same_calls(inputs, chance)
 
 def feed(stream, delta, finish=None):
     assert not [*stream.feed({"choices": [{"delta": delta, "finish_reason": finish}]})]
+
+
+async def test_a_stream_of_another_form_is_an_invalid_response(bench):
+    body = bench.chunks({"tool_calls": [{"index": {}, "id": "c", "function": {"name": "x"}}]})
+    async with bench.open(body) as (adapter, _):
+        error = await bench.failure(adapter, streamed=True)
+    assert error.code == "invalid_response"

@@ -309,3 +309,45 @@ async def test_errors_and_ends_of_a_stream_are_errors(bench):
 async def test_an_answer_that_is_not_finished_is_none(bench):
     with pytest.raises(ModelError, match="queued"):
         await bench.chat(bench.response(status="queued"), api="responses")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"output": [{"type": {}}]},
+        {
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": {}}]}],
+            "usage": [],
+        },
+    ],
+)
+async def test_an_answer_of_another_form_raises_nothing_but_a_model_error(bench, body):
+    answer = {**bench.response(), **body}
+    events = bench.events({"type": "response.completed", "response": answer})
+    for streamed, said in ((False, answer), (True, events)):
+        async with bench.open(said, api="responses") as (adapter, _):
+            try:
+                if streamed:
+                    check_stream([event async for event in adapter.stream(bench.ask())], "stream")
+                else:
+                    await adapter.chat(bench.ask())
+            except ModelError as error:
+                assert error.code == "invalid_response"  # noqa: PT017 - or it may be answered
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "Hi."), ("Bye.", None)])
+async def test_what_was_streamed_of_an_item_is_recorded_or_refused(bench, text, said):
+    part = {"type": "what_comes_next"} if text is None else {"type": "output_text", "text": text}
+    item = {**bench.text("x"), "content": [part]}
+    body = bench.events(
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi."},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": bench.response(item)},
+    )
+    if said is None:
+        with pytest.raises(ModelError, match="not what its pieces said"):
+            await bench.stream(body, api="responses")
+    else:
+        events = await bench.stream(body, api="responses")
+        check_stream(events, "stream")
+        assert events[-1].response.text == said
