@@ -81,7 +81,7 @@ class Found:
 
 def targets() -> Targets:
     """Return all targets; what they need is imported here."""
-    from fuzzing import algebras, texts
+    from fuzzing import algebras, answers, texts
 
     return {
         "yaml": texts.Yaml,
@@ -94,6 +94,7 @@ def targets() -> Targets:
         "capabilities": algebras.Capabilities,
         "schemas": algebras.Schemas,
         "policies": algebras.Policies,
+        "answers": answers.Answers,
     }
 
 
