@@ -2,7 +2,7 @@
 
 Run `python benchmarks/skills_load.py [--smoke]`. 100 and 1,000 generated skills: half of them a
 SKILL.md alone, half with a contract that exports tools with schemas and imports from the one
-before. Loading reads and checks every file, holds imports against exports and required tools
+before. Loading reads and checks every file, checks imports against exports and required tools
 against the catalog, and gives each skill its state. The floor reads the bytes of the same files and
 loads each frontmatter and manifest with PyYAML's loader in C, and parses the handlers.
 """

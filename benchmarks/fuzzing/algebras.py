@@ -56,7 +56,7 @@ LINES = (
 
 
 class Capabilities:
-    """Patterns: read, written, held against each other and against a naive matcher."""
+    """Patterns: read, written, compared with each other and against a naive matcher."""
 
     def __init__(self, _: Path) -> None:
         pass
@@ -182,7 +182,7 @@ SIMPLE = frozenset((
 
 
 class Schemas:
-    """JSON Schemas of tools: checked, values held against them, compared with each other."""
+    """JSON Schemas of tools: checked, values checked against them, compared with each other."""
 
     def __init__(self, _: Path) -> None:
         warnings.simplefilter("ignore")
@@ -225,7 +225,7 @@ class Schemas:
         return verdict
 
     def _second(self, schema: Any, each: Any, refused: bool) -> None:
-        """Hold a verdict against another library's, where both mean the same."""
+        """Check a verdict against another library's, where both mean the same."""
         if not (_is_simple(schema) and _is_plain(each) and _is_plain(schema)):
             return
         try:

@@ -393,7 +393,7 @@ def _settings(rnd: random.Random) -> str:
 
 
 def _hold_toml(data: bytes) -> None:
-    """Hold our reader against tomllib, and the places of keys against the text."""
+    """Check our reader against tomllib, and the places of keys against the text."""
     read = parse_toml(data, Path("f.toml"), "f.toml")
     said = data.decode()
     require(repr(tomllib.loads(said)) == repr(read.data), "tomllib reads something else")

@@ -14,7 +14,7 @@ from clawhive_core.errors import ClawHiveError
 if TYPE_CHECKING:
     import asyncio
 
-    from clawhive_core.hive.watchdog import Held, Watchdog
+    from clawhive_core.hive.watchdog import Stall, Watchdog
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def _run(work: Coroutine[Any, Any, T], watchdogs: list[Watchdog]) -> T:
     from clawhive_core.hive.watchdog import Watchdog, guarded
 
     loop = asyncio.new_event_loop()
-    watchdog = Watchdog(loop, _tell, lambda held: _end(held, watchdog))
+    watchdog = Watchdog(loop, _tell, lambda stall: _end(stall, watchdog))
     watchdogs.append(watchdog)
     with guarded(watchdog, loop):
         try:
@@ -93,18 +93,18 @@ def _run(work: Coroutine[Any, Any, T], watchdogs: list[Watchdog]) -> T:
                 loop.close()
 
 
-def _tell(held: Held) -> None:
-    say(f"warning[loop_blocked]: {held.message}", *held.stack.rstrip().split("\n"), err=True)
+def _tell(stall: Stall) -> None:
+    say(f"warning[loop_blocked]: {stall.message}", *stall.stack.rstrip().split("\n"), err=True)
 
 
-def _end(held: Held, watchdog: Watchdog) -> None:
+def _end(stall: Stall, watchdog: Watchdog) -> None:
     """End the process in which nothing else goes on any more."""
     import threading
 
     error = ClawHiveError(
-        f"{held.message}; its runs are interrupted",
+        f"{stall.message}; its runs are interrupted",
         code="loop_blocked",
-        place=held.place,
+        place=stall.place,
         fix="switch the plugin off with --no-plugins=ID, or raise `limits.blocked_sec` in your own "
         "configuration; go on with `clawhive runs resume RUN`",
     )

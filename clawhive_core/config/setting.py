@@ -1,4 +1,4 @@
-"""One setting of the closed table, and how a value is held against it."""
+"""One setting of the closed table, and the check of a value against it."""
 
 from __future__ import annotations
 

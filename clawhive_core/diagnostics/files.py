@@ -52,7 +52,7 @@ def replace_file(path: Path, data: bytes) -> None:
     import tempfile
 
     if not _is_replaceable(path):
-        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
     try:

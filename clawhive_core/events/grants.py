@@ -22,8 +22,8 @@ MOST = 256
 
 _RUN = "${run}"
 _ID = len("grant_00")
-ALIKE = frozenset(("starter", "config", "skill"))
-"""Who issues what many tasks have alike."""
+SHARED_ISSUERS = frozenset(("starter", "config", "skill"))
+"""Who issues what many tasks share."""
 
 _Member = tuple[str, str, str]
 
@@ -43,10 +43,10 @@ def set_of(grant_id: str) -> str:
     return grant_id[_ID:]
 
 
-def is_alike(grant: CapabilityGrant) -> bool:
+def is_shareable(grant: CapabilityGrant) -> bool:
     """Whether a grant says nothing that a member of a set cannot."""
-    plain = (grant.expires_at, grant.parent_grant, grant.uses, grant.delegate, grant.tool)
-    return grant.issuer in ALIKE and plain == (None,) * 5 and _RUN not in grant.capability
+    limits = (grant.expires_at, grant.parent_grant, grant.uses, grant.delegate, grant.tool)
+    return grant.issuer in SHARED_ISSUERS and limits == (None,) * 5 and _RUN not in grant.capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def divided(
         grants: What a task gets.
         run: The folder that `${run}` is to stand for; no set is made where it is empty.
     """
-    first = next((each for each in grants if each.issuer in ALIKE), None)
+    first = next((each for each in grants if each.issuer in SHARED_ISSUERS), None)
     if first is None or not run:
         return None, list(grants)
     set_id = set_of(first.grant_id)

@@ -140,13 +140,13 @@ _KINDS = (
     Kind(
         TOOLS_ENABLED,
         1,
-        "a core tool's result brought tools that the model is offered from now on",
+        "a core tool's result enabled tools that the model is offered from now on",
         {
-            "skill": "the id of the skill that brought them, or empty",
-            "defs": "[name, description, parameters] of tools that no skill brought (blob); else"
+            "skill": "the id of the skill that they come from, or empty",
+            "defs": "[name, description, parameters] of tools that come from no skill (blob); else"
             " it is not there",
             "expires_at_turn": "the turn from which they are gone; only where there is one",
-            "tools": "the names of the tools that it brought",
+            "tools": "the names of the tools",
             "left_out": "[name, why] of the other tools that it requires and are not offered",
         },
     ),
@@ -318,7 +318,7 @@ _KINDS = (
         "a principal got capabilities",
         {
             "grants": "each grant: grant_id, capability, mode, scope, scope_id, subject, issuer...",
-            "set": "what many tasks have alike: {id, subject, task_id, run, members (blob)}; each"
+            "set": "what many tasks share: {id, subject, task_id, run, members (blob)}; each"
             " member is [capability, issuer, mode]",
         },
     ),

@@ -36,7 +36,7 @@ class Redactor:
     It costs nothing until a secret is added, and may be used from any thread.
 
     Args:
-        by_form: Whether to replace what looks like a secret too, whoever brought it:
+        by_form: Whether to replace what looks like a secret too, wherever it comes from:
             `token_forms` says what that is.
     """
 
@@ -168,12 +168,12 @@ def _backslashes(count: int) -> str:
 def _character(character: str) -> str:
     """Return a pattern of one character: as it is, JSON-escaped once or more, or URL-quoted."""
     escaped = json.dumps(character)[1:-1]
-    plain = "[ +]" if character == " " else re.escape(character)
+    literal = "[ +]" if character == " " else re.escape(character)
     raw = character.encode("utf-8", "surrogatepass")
     quoted = "".join(f"%{_any_case(f'{byte:02x}')}" for byte in raw)
     codes = re.findall("..?.?.?", character.encode("utf-16-be", "surrogatepass").hex())
     unicode = "".join(rf"\\{{1,8}}u{_any_case(code)}" for code in codes)
-    forms = [plain, quoted, unicode]
+    forms = [literal, quoted, unicode]
     if escaped.startswith("\\") and not escaped.startswith("\\u"):
         forms.append(rf"\\{{1,8}}{re.escape(escaped[1:])}")
     if character == "/":

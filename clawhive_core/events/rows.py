@@ -17,7 +17,7 @@ from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.canonical import (
     canonical,
     canonical_text,
-    sorts_alike,
+    has_portable_order,
 )
 from clawhive_core.model.events import RESERVED, Blob, Event, StoredEvent
 from clawhive_core.model.json_values import is_portable
@@ -187,14 +187,14 @@ def _direct(event: Event, redactor: Redactor) -> tuple[str, list[Body]] | None:
             return orjson.Fragment(b'{"$value":%b}' % data)
         if _stays_inline(kind, value, data):
             return orjson.Fragment(b'{"$value":%b}' % canonical(value))
-        blobs.append(_set_aside(kind, data))
+        blobs.append(_stored_body(kind, data))
         return _reference(blobs[-1], blob.preview)
 
     try:
         data = orjson.dumps(body, refer, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError:  # a key that is no text, a lone surrogate, or what `refer` raised
         return None
-    return (data.decode("utf-8"), blobs) if data.isascii() or sorts_alike(data) else None
+    return (data.decode("utf-8"), blobs) if data.isascii() or has_portable_order(data) else None
 
 
 _is_flat = partial(is_portable, leaf=Blob, reserved=RESERVED, levels=_SHALLOW)
@@ -246,7 +246,7 @@ class _Walk:
             return [self._item(item, depth + 1) for item in cast("Sequence[Any]", value)]
         if isinstance(value, Mapping):
             inner = self.mapping(cast("Mapping[Any, Any]", value), depth + 1)
-            # A plain value must not be taken for one of our references.
+            # A value must not be taken for one of our references.
             return {"$value": inner} if "$blob" in inner or "$value" in inner else inner
         raise TypeError(f"{type(value).__name__} is no JSON value")
 
@@ -254,11 +254,11 @@ class _Walk:
         kind, value, data = _content(blob, self._redactor)
         if _stays_inline(kind, value, data):
             return {"$value": value}
-        self._blobs.append(_set_aside(kind, data))
+        self._blobs.append(_stored_body(kind, data))
         return _reference(self._blobs[-1], self._redactor.text(blob.preview))
 
 
-def _set_aside(kind: str, data: bytes) -> Body:
+def _stored_body(kind: str, data: bytes) -> Body:
     if len(data) > LARGEST:
         raise ValueError(f"a blob is larger than {LARGEST} bytes")
     return Body(hashlib.sha256(data).hexdigest(), kind, data)
@@ -267,7 +267,7 @@ def _set_aside(kind: str, data: bytes) -> Body:
 @lru_cache(maxsize=16)
 def _text(value: str) -> Body:
     """Return a text set aside: each turn of a loop has one system text."""
-    return _set_aside("text", value.encode("utf-8", "surrogatepass"))
+    return _stored_body("text", value.encode("utf-8", "surrogatepass"))
 
 
 def _reference(body: Body, preview: str) -> dict[str, Any]:

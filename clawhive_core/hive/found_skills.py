@@ -26,7 +26,7 @@ def found_skills(
     tools: KnownTools | None = None,
     reader: Reader | None = None,
 ) -> SkillSet:
-    """Return the skills, held against the tools that manifests list; no plugin is imported.
+    """Return the skills, checked against the tools that manifests list; no plugin is imported.
 
     Args:
         config: The project.

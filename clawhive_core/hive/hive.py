@@ -352,8 +352,8 @@ class Hive:
 
         Args:
             run: As for `resume`.
-            mode: `exact` holds planner, loop and orchestrator against the record; `tools` makes the
-                calls anew on the recorded model, `model` asks a model anew over the recorded
+            mode: `exact` compares planner, loop and orchestrator with the record; `tools` makes
+                the calls anew on the recorded model, `model` asks a model anew over the recorded
                 tools; `policy` decides every call under today's rules and executes nothing.
             options: How the run is started, but for `exact`.
 
@@ -424,16 +424,16 @@ class Hive:
         await add(*own_providers(config, self._contributed.sandboxes, self._library))
         await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
-        self._hold_skills()
+        self._leave_out_unmet()
         self.notes += await offer_skills(
             config, self._contributed.sandboxes, self.skills, self.catalog, self.plugins
         )
 
-    def _hold_skills(self) -> None:
+    def _leave_out_unmet(self) -> None:
         """Leave out the skills that require a tool which is not in the catalog."""
-        from clawhive_core.skills.checks.set_check import hold_tools
+        from clawhive_core.skills.checks.set_check import check_tools
 
-        self.skill_set = found = hold_tools(self.skill_set, tools_of(self.catalog.current))
+        self.skill_set = found = check_tools(self.skill_set, tools_of(self.catalog.current))
         self.skills[:] = found.loaded
         self._requests = replace(self._requests, left_out=found.left_out)
         self.notes += found.notes

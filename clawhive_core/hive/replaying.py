@@ -80,7 +80,7 @@ async def replayed(
 
 
 def _require_calls(record: RecordedRun, mode: ReplayMode) -> None:
-    """Refuse to hold calls against a run that made none: the model was asked anew in it."""
+    """Refuse to check calls against a run that made none: the model was asked anew in it."""
     source = tools_of(record)
     if source is not record:
         raise NotReplayable(

@@ -25,11 +25,11 @@ _HURRY_SECONDS = 2.0
 """How long it may where the user wants to end the process."""
 _LOOK_SECONDS = 0.25
 _EVERY_SECONDS = 1.0
-_ASIDE_SECONDS = 5.0
+_REPORT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Stall:
     """The code in which an event loop stands still."""
 
     seconds: float
@@ -69,8 +69,8 @@ class Watchdog:
     def __init__(
         self,
         loop: AbstractEventLoop,
-        tell: Callable[[Held], None],
-        end: Callable[[Held], None] | None = None,
+        tell: Callable[[Stall], None],
+        end: Callable[[Stall], None] | None = None,
     ) -> None:
         self._loop, self._tell, self._end = loop, tell, end
         self._thread_id = threading.get_ident()
@@ -99,12 +99,12 @@ class Watchdog:
             began = time.monotonic()
             if not self._stands(beat):
                 continue
-            _aside(partial(self._tell, self._held(began)))
+            _in_thread(partial(self._tell, self._stall(began)))
             while self._stands(beat):
-                held = self._held(began)
-                if self._end is not None and held.owner:
-                    self._interrupt(held)
-                    self._end(held)
+                stall = self._stall(began)
+                if self._end is not None and stall.owner:
+                    self._interrupt(stall)
+                    self._end(stall)
 
     def _stands(self, beat: threading.Event) -> bool:
         """Wait for a beat; whether it did not come in time."""
@@ -120,7 +120,7 @@ class Watchdog:
                 return not beat.wait(_LOOK_SECONDS)
         return False
 
-    def _held(self, began: float) -> Held:
+    def _stall(self, began: float) -> Stall:
         import traceback
 
         frames = list(_frames(_stacks().get(self._thread_id)))
@@ -136,9 +136,9 @@ class Watchdog:
                     break
         lines = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in frames[::-1])
         place = "" if at is None else f"{at.f_code.co_filename}:{at.f_lineno}"
-        return Held(time.monotonic() - began, owner, place, "".join(lines.format()))
+        return Stall(time.monotonic() - began, owner, place, "".join(lines.format()))
 
-    def _interrupt(self, held: Held) -> None:
+    def _interrupt(self, stall: Stall) -> None:
         """Record the runs of this process as interrupted, if the logs take it."""
         from clawhive_core.errors import ClawHiveError
         from clawhive_core.runs.record.ownership import interrupt_own
@@ -146,11 +146,11 @@ class Watchdog:
         def record() -> None:
             for each in list(self.projects):
                 try:
-                    interrupt_own(each.log, held.message)
+                    interrupt_own(each.log, stall.message)
                 except ClawHiveError:  # the next process does it
                     continue
 
-        _aside(record)
+        _in_thread(record)
 
 
 _DOGS: dict[AbstractEventLoop, Watchdog] = {}
@@ -187,21 +187,21 @@ def watched(project: Watched) -> Generator[None]:
             dog.close()
 
 
-def _aside(work: Callable[[], None]) -> None:
+def _in_thread(work: Callable[[], None]) -> None:
     """Do something in a further thread: what holds the loop may hold a lock that it needs."""
-    thread = threading.Thread(target=work, name="clawhive-watchdog-aside", daemon=True)
+    thread = threading.Thread(target=work, name="clawhive-watchdog-report", daemon=True)
     thread.start()
-    thread.join(_ASIDE_SECONDS)
+    thread.join(_REPORT_SECONDS)
 
 
 def _stacks() -> dict[int, FrameType]:
     return sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - no other way
 
 
-def _logged(held: Held) -> None:
+def _logged(stall: Stall) -> None:
     import logging
 
-    logging.getLogger("clawhive").error("%s\n%s", held.message, held.stack)
+    logging.getLogger("clawhive").error("%s\n%s", stall.message, stall.stack)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

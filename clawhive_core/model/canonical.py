@@ -31,10 +31,10 @@ def canonical(value: Any) -> bytes:
         data = (_known_encoder or _encoder())(value)
     except TypeError:  # no JSON, text keys missing, a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    return data if sorts_alike(data) and is_portable(value) else _careful(value)
+    return data if has_portable_order(data) and is_portable(value) else _careful(value)
 
 
-def sorts_alike(data: bytes) -> bool:
+def has_portable_order(data: bytes) -> bool:
     """Whether the keys of a JSON text are surely in one order by UTF-8 and by UTF-16 (RFC 8785)."""
     return data.isascii() or _beyond_plane.search(data.decode("utf-8")) is None
 
@@ -45,7 +45,7 @@ def canonical_portable(value: Any) -> bytes:
         data = (_known_encoder or _encoder())(value)
     except TypeError:  # a lone surrogate, or deeper than orjson goes
         return _careful(value)
-    return data if sorts_alike(data) else _careful(value)
+    return data if has_portable_order(data) else _careful(value)
 
 
 _known_encoder: Callable[[Any], bytes] | None = None
@@ -66,7 +66,7 @@ def _encoder() -> Callable[[Any], bytes]:
 def _careful(value: Any) -> bytes:
     storable = _storable(value)
     with suppress(TypeError):  # deeper than orjson goes
-        if is_portable(storable) and sorts_alike(data := _encoder()(storable)):
+        if is_portable(storable) and has_portable_order(data := _encoder()(storable)):
             return data
     import rfc8785
 

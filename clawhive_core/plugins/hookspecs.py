@@ -37,7 +37,7 @@ SUPPORTED_HOOK_APIS: tuple[int, ...] = (1,)
 
 @hookspec
 def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
-    """Return providers of tools that are not plain `@tool` functions.
+    """Return providers of tools that are no `@tool` functions.
 
     For plugins whose tools come from elsewhere: a server, a catalogue, generated code. Fixed tools
     are listed in the manifest by `clawhive plugins sync`, and the hook runs at the first call of

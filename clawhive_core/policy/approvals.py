@@ -25,7 +25,7 @@ from clawhive_core.protocols.ledger import (
     ApprovalIs,
     ApprovalsWhere,
     Expectation,
-    Founded,
+    HasEvidence,
     Ledger,
     RightsWhere,
     RunOwnedBy,
@@ -347,7 +347,7 @@ def _resolved(approval_id: str, found: str) -> RunError:
 
 def usable(approval_id: str) -> tuple[Expectation, ...]:
     """Return what an intent expects that uses an approval, exactly once."""
-    return Founded("approvals", (approval_id,)), ApprovalIs(approval_id, _APPROVED)
+    return HasEvidence("approvals", (approval_id,)), ApprovalIs(approval_id, _APPROVED)
 
 
 def withdrawn(approval_id: str) -> RunError:

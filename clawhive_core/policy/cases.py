@@ -1,4 +1,4 @@
-"""A table of calls and what policy is to say of each: read with its places, and held against it."""
+"""A table of calls and what policy is to say of each: read with its places, and checked."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _any_of(kind: Protection) -> re.Pattern[str]:
 
 _firsts = {name.casefold().split("/")[0]: None for row in TABLE for name in row.names}
 _FIRST = frozenset(each for each in _firsts if "*" not in each)
-"""How protected names begin, where that is plain: few paths hold any, and a set tells at once."""
+"""How protected names begin, where that is literal: few paths hold any, and a set tells at once."""
 _wild = pattern(
     rf"\x00(?:{'|'.join(_segment(each) for each in _firsts if '*' in each or each == '.git')})"
 )
@@ -196,7 +196,7 @@ def protection_of(segments: tuple[str, ...], *, reading: bool = False) -> Protec
     """Return how a path is protected, None where it is not; the strictest of all that fits."""
     # NUL, which no name holds, stands before and after each segment.
     joined = f"\0{chr(0).join(segments).casefold()}\0"
-    if "%" in joined:  # as capabilities write what is no plain character
+    if "%" in joined:  # as capabilities write what is no literal character
         from urllib.parse import unquote
 
         joined = _IGNORED.sub("", unquote(joined, errors="surrogateescape")).casefold()

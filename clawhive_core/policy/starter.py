@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clawhive_core.capabilities import parse
-from clawhive_core.events.grants import ALIKE, MOST, is_alike, member_id, new_set_id
+from clawhive_core.events.grants import MOST, SHARED_ISSUERS, is_shareable, member_id, new_set_id
 from clawhive_core.model.grants import CapabilityGrant, Issuer, Mode
 from clawhive_core.model.ids import new_ids
 from clawhive_core.policy.terms import on_terms
@@ -68,7 +68,7 @@ class Target:
     def grants(
         self, patterns: Sequence[str], issuer: Issuer, mode: Mode = "allow"
     ) -> list[CapabilityGrant]:
-        """Return one task grant a pattern; what many tasks have alike are members of one set.
+        """Return one task grant a pattern; what many tasks share are members of one set.
 
         Raises:
             CapabilityError: A pattern cannot be used.
@@ -82,10 +82,10 @@ class Target:
         return found
 
     def members(self, grants: Sequence[CapabilityGrant]) -> list[CapabilityGrant]:
-        """Return grants of a task that were cut down, those that tasks have alike as a new set."""
+        """Return grants of a task that were cut down, those that tasks share as a new set."""
         set_id, number, found = new_set_id(), 0, list[CapabilityGrant]()
         for each in grants:
-            if is_alike(each) and number < MOST:
+            if is_shareable(each) and number < MOST:
                 found.append(replace(each, grant_id=member_id(set_id, number)))
                 number += 1
             else:
@@ -93,7 +93,7 @@ class Target:
         return found
 
     def _ids(self, issuer: Issuer, count: int) -> Sequence[str]:
-        if issuer not in ALIKE or self._numbered + count > MOST:
+        if issuer not in SHARED_ISSUERS or self._numbered + count > MOST:
             return new_ids("grant", count)
         first, self._numbered = self._numbered, self._numbered + count
         return [member_id(self._set_id, number) for number in range(first, first + count)]

@@ -129,7 +129,7 @@ class ApprovalIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Founded:
+class HasEvidence:
     """The rows of a table with these ids are as the log's events made them.
 
     One that is not met is the ledger's own error, `forged_rights`: somebody changed the table.
@@ -168,7 +168,7 @@ Expectation = (
     | GrantIs
     | QuotaLeft
     | ApprovalIs
-    | Founded
+    | HasEvidence
     | InvocationHas
     | SubscriptionIs
 )

@@ -191,7 +191,7 @@ class HandlerHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HandlerCall:
-    """One call of a skill's handler: `FUNCTION(input, ctx)`, plain or async.
+    """One call of a skill's handler: `FUNCTION(input, ctx)`, sync or async.
 
     Its `ctx` has what `facts` holds as attributes and the methods `call(name, input={})`,
     `read(path)`, `save(path, data)` and `show(card_type, data={})`. Each comes out through a

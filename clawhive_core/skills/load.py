@@ -1,4 +1,4 @@
-"""The set of skills: found, read, held against each other, each with its state.
+"""The set of skills: found, read, compared with each other, each with its state.
 
 One function for `clawhive skills check` and for every start: what is invalid is left out with its
 findings, before the catalog is assembled.
@@ -58,8 +58,8 @@ def load_skills(
         sources: Further places, from plugins.
         env: The environment that gates skills; this process's otherwise.
         paths: What is to be checked, before the search path; findings are then of these only.
-        tools: What `requires.tools` is held against; without it, `hold_tools` does so later, and
-            files that only the lock has a digest of are not read.
+        tools: What `requires.tools` is checked against; without it, `check_tools` does so later,
+            and files that only the lock has a digest of are not read.
 
     Raises:
         UsageError: One of `paths` does not exist.
@@ -188,7 +188,7 @@ class FoundSkills:
         return real + name
 
     def result(self, tools: KnownTools | None, cache: CheckCache | None = None) -> SkillSet:
-        """Hold the skills against each other, the lock and tools; return the set, findings sorted.
+        """Check the skills against each other, the lock and tools; return the set, findings sorted.
 
         Args:
             tools: See `load_skills`.
@@ -211,7 +211,7 @@ class FoundSkills:
     def _locked(
         self, project: ProjectLock, check: SetCheck, today: date, tools: KnownTools | None
     ) -> list[Finding]:
-        """Hold skills against the lock; return what it says of no skill that is there."""
+        """Check skills against the lock; return what it says of no skill that is there."""
         if project.lock is None:
             return [] if project.problem is None else [project.problem]
         skills = self._located(check.skills())

@@ -1,4 +1,4 @@
-"""Holds a model adapter against its protocol, recorded exchanges and broken answers."""
+"""Checks a model adapter against its protocol, recorded exchanges and broken answers."""
 
 # ruff: noqa: S101 - what the suite finds wrong is an AssertionError, as in the tests that call it
 
@@ -64,7 +64,7 @@ class WireReport:
 async def check_adapter(
     adapter: LlmAdapter, model: str = "test", wire: Wire | None = None
 ) -> WireReport | None:
-    """Hold a model adapter against its protocol, and against recorded exchanges of its API.
+    """Check a model adapter against its protocol, and against recorded exchanges of its API.
 
     It is asked three times, by `chat` and by `stream`: a text, the same with a tool on offer, and a
     conversation with a tool's result. What the model says is its own affair; the types, the ids of
@@ -122,7 +122,7 @@ def _check_facts(adapter: LlmAdapter) -> None:
 
 
 def check_response(response: Any, where: str) -> None:
-    """Hold one response against its type."""
+    """Check one response against its type."""
     assert isinstance(response, LlmResponse), (
         f"{where}: answered {type(response).__name__}, not LlmResponse"
     )
@@ -164,7 +164,7 @@ def _check_usage(usage: Any, where: str) -> None:
 
 
 def check_stream(events: list[StreamEvent], where: str) -> None:
-    """Hold a stream's events against each other and against the response that they end in."""
+    """Check a stream's events against each other and against the response that they end in."""
     assert events, f"{where}: it yields nothing"
     kinds = [event.kind for event in events]
     assert kinds.count("done") == 1, f"{where}: it must yield exactly one `done`: {kinds}"

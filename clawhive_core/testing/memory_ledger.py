@@ -1,7 +1,7 @@
-"""A ledger in this process's memory: the plain reference that other ledgers are compared with.
+"""A ledger in this process's memory: the simple reference that other ledgers are compared with.
 
 It folds its events anew for each question, by the shortest code that says what the records mean,
-and is slow for it. `check_ledger` holds another ledger's answers against those of this one.
+and is slow for it. `check_ledger` checks another ledger's answers against those of this one.
 """
 
 from __future__ import annotations
@@ -616,7 +616,7 @@ class _State:
                 if row is None or row["state"] not in states:
                     return False, None if row is None else row["state"]
                 return at is None or row["expires_at"] >= at, port.TOO_LATE
-            case port.Founded():
+            case port.HasEvidence():
                 return True, None
             case port.InvocationHas(run_id, invocation_id, any_of, none_of):
                 kinds = {
@@ -719,10 +719,10 @@ class _State:
                 raise StorageError(f"{type(query).__name__} is no query of a ledger.")
 
     def _is_run(self, query: port.RunsWhere, run: RunRecord) -> bool:
-        plain = ("status", "run_id", "task_id", "parent_run_id", "conversation_id", "principal")
+        columns = ("status", "run_id", "task_id", "parent_run_id", "conversation_id", "principal")
         is_turn = run.status == "succeeded" and run.task_type is None and run.parent_run_id is None
         return (
-            all(getattr(query, name) in {None, getattr(run, name)} for name in plain)
+            all(getattr(query, name) in {None, getattr(run, name)} for name in columns)
             and query.task_type in {None, run.task_type}
             and (query.since is None or run.started_at >= query.since)
             and (query.until is None or run.started_at < query.until)
@@ -768,8 +768,8 @@ class _State:
 
     def _is_event(self, query: port.EventsWhere, each: StoredEvent) -> bool:
         event, body = each.event, each.event.body
-        plain = ("run_id", "trace_id", "task_id", "step_id", "tool", "principal", "status")
-        if any(getattr(query, name) not in {None, getattr(event, name)} for name in plain):
+        columns = ("run_id", "trace_id", "task_id", "step_id", "tool", "principal", "status")
+        if any(getattr(query, name) not in {None, getattr(event, name)} for name in columns):
             return False
         kind = query.kind
         if query.parent_run_id is not None:
@@ -950,9 +950,9 @@ def _equals(query: Any, record: Any) -> bool:
 
 
 def _is_approval(query: port.ApprovalsWhere, approval: Approval) -> bool:
-    plain = ("state", "run_id", "tool", "approval_id", "step_id", "digest", "principal")
+    columns = ("state", "run_id", "tool", "approval_id", "step_id", "digest", "principal")
     return (
-        all(getattr(query, name) in {None, getattr(approval, name)} for name in plain)
+        all(getattr(query, name) in {None, getattr(approval, name)} for name in columns)
         and approval.approval_id.startswith(query.prefix or "")
         and approval.step_id.startswith(query.step_prefix or "")
         and (query.expires_before is None or approval.expires_at < query.expires_before)

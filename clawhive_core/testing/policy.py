@@ -20,7 +20,7 @@ _OBJECT = {"type": "object"}
 
 
 async def check_policy(check: PolicyCheck) -> None:
-    """Hold a policy check against its protocol, on calls of many kinds.
+    """Check a policy check against its protocol, on calls of many kinds.
 
     It must have a name, answer None or a CheckResult that tightens, in time and without raising,
     the same for equal requests whatever it was asked before, and leave the request as it is.
@@ -70,7 +70,7 @@ def _named(request: PolicyRequest) -> str:
 
 
 def _requests() -> Iterator[PolicyRequest]:
-    """Yield calls of every level and risk, with plain, odd, empty and large inputs."""
+    """Yield calls of every level and risk, with usual, odd, empty and large inputs."""
     kinds: tuple[tuple[str, Level, Risk, Effects, str], ...] = (
         ("file.read", "L0", "safe", {"path": "fs.read"}, "fs.read:/project/README.md"),
         ("file.write", "L1", "guarded", {"path": "fs.write"}, "fs.write:/project/a b/é.txt"),

@@ -21,7 +21,7 @@ _BUGS = frozenset({"tool_failed", "invalid_output", "timeout"})
 
 
 async def check_provider(provider: ToolProvider) -> None:
-    """Hold a tool provider against its protocol.
+    """Check a tool provider against its protocol.
 
     Every definition is checked: names, schemas, effects, examples. Then each tool that is safe,
     only reads and has examples is called with them, through a real executor, whose checks of

@@ -24,7 +24,7 @@ _STATUSES = {
 
 
 async def check_faults(wire: Wire, chat: bytes, stream: bytes) -> None:
-    """Hold an adapter against broken answers, whole and streamed.
+    """Check an adapter against broken answers, whole and streamed.
 
     Args:
         wire: The adapter; `recordings` are not used.

@@ -94,11 +94,11 @@ def lack(sent: Any, recorded: Any, heard: Heard) -> str | None:
         recorded: The same turn of the recorded client.
         heard: What the answer said.
     """
-    missing = next(_missing(_plain(sent), _plain(recorded), heard, ()), None)
+    missing = next(_missing(_normalised(sent), _normalised(recorded), heard, ()), None)
     if missing is not None:
         return missing
-    known = {leaf for _, leaf in _leaves(_plain(recorded), ())}
-    for place, leaf in _leaves(_plain(sent), ()):
+    known = {leaf for _, leaf in _leaves(_normalised(recorded), ())}
+    for place, leaf in _leaves(_normalised(sent), ()):
         own = leaf in known or leaf in heard or _last(place)[1] in _TAGS | _IDS
         if not own and leaf not in {"", True, False}:
             return f"`{'.'.join(place)}`: {leaf!r} is sent, which nobody said"
@@ -144,24 +144,24 @@ def _is_instruction(item: Any) -> bool:
 
 def _same(after: Any, before: Any) -> bool:
     """Return whether a message is the one from before, though more may follow in it."""
-    said = [leaf for _, leaf in _leaves(_plain(before), ())]
-    now = [leaf for _, leaf in _leaves(_plain(after), ())]
+    said = [leaf for _, leaf in _leaves(_normalised(before), ())]
+    now = [leaf for _, leaf in _leaves(_normalised(after), ())]
     return now[: len(said)] == said
 
 
-def _plain(value: Any) -> Any:
+def _normalised(value: Any) -> Any:
     """Return a value without what says nothing or moves, and with JSON texts read."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        plain = {key: _plain(each) for key, each in fields.items() if key not in _MOVES}
-        return {key: each for key, each in plain.items() if each not in _SAYS_NOTHING}
+        kept = {key: _normalised(each) for key, each in fields.items() if key not in _MOVES}
+        return {key: each for key, each in kept.items() if each not in _SAYS_NOTHING}
     if isinstance(value, list):
-        return [_plain(each) for each in cast("list[Any]", value)]
+        return [_normalised(each) for each in cast("list[Any]", value)]
     if not isinstance(value, str):
         return value
     if value[:1] == "{":
         with suppress(ValueError, RecursionError):
-            return _plain(json.loads(value))
+            return _normalised(json.loads(value))
     return value if value.strip() else ""  # some APIs answer such text, and none takes it back
 
 

@@ -1,4 +1,4 @@
-"""Birth charts, held against printed ephemerides and against geometry."""
+"""Birth charts, checked against printed ephemerides and against geometry."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`clawhive policy test`: a table of calls held against the policy of a project."""
+"""`clawhive policy test`: a table of calls checked against the policy of a project."""
 
 import json
 

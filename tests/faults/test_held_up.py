@@ -10,7 +10,7 @@ import pytest
 
 from clawhive_core.errors import RunBusy
 from clawhive_core.hive import watchdog as module
-from clawhive_core.hive.watchdog import Held, Watchdog, guarded
+from clawhive_core.hive.watchdog import Stall, Watchdog, guarded
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.testing import memory_hive
 
@@ -84,7 +84,7 @@ async def test_before_a_process_ends_its_runs_are_recorded_as_interrupted():
             events = [e.event for e in hive.log.events() if e.event.kind == "run.status"]
     (status, held), *_ = seen
     assert status == "interrupted"
-    assert isinstance(held, Held)
+    assert isinstance(held, Stall)
     assert held.place.startswith(__file__)
     assert held.message in [each.body.get("reason") for each in events]
 

@@ -1,4 +1,4 @@
-"""Rights that many tasks have alike: recorded once, and as good as each right by itself."""
+"""Rights that many tasks share: recorded once, and as good as each right by itself."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Two runs held against each other, and one run as a page."""
+"""Two runs compared with each other, and one run as a page."""
 
 from __future__ import annotations
 

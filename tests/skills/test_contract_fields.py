@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.checks.set_check import hold_tools
+from clawhive_core.skills.checks.set_check import check_tools
 from tests.harness import exports
 
 TODAY = datetime.now(UTC).date()
@@ -391,7 +391,7 @@ def test_a_skill_that_exports_under_a_plugins_name_is_left_out_with_the_reason(p
     place.skill("shell_exec", exports("a"))
     place.skill("user", "imports: [{from: web, tools: [fetch]}]")
     known = KnownTools(frozenset({"web.search", "shell_exec"}))
-    entries = {each.skill.id: each for each in hold_tools(place.load(), known).entries}
+    entries = {each.skill.id: each for each in check_tools(place.load(), known).entries}
     assert [each.state for each in map(entries.get, ("web", "user", "shell_exec"))] == [
         "invalid", "invalid", "loaded",
     ]  # fmt: skip

@@ -196,7 +196,7 @@ MERMAID = re.compile(
 
 @pytest.mark.promise("P-211")
 def test_no_text_of_a_skill_is_read_as_mermaid():
-    """Held against Mermaid's own parser when it was written; this reader takes less than that."""
+    """Checked against Mermaid's own parser when it was written; this reader takes less."""
     first, *lines = as_mermaid(hostile()).split("\n")
     assert first == "flowchart LR"
     assert [line for line in lines if MERMAID.fullmatch(line.strip()) is None] == []

@@ -11,7 +11,7 @@ from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
 from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.skills.checks.required import KnownTools
-from clawhive_core.skills.checks.set_check import SetCheck, hold_tools
+from clawhive_core.skills.checks.set_check import SetCheck, check_tools
 from clawhive_core.skills.contracts.skill import (
     ExportedTool,
     Exports,
@@ -115,7 +115,7 @@ def test_holding_later_is_holding_at_once(place):
     place.skill("one", exports("a") + "requires: {tools: [no.tool]}")
     place.skill("two", "imports: [{from: one, tools: [a]}]")
     place.skill("three", "requires: {tools: [one.a]}")
-    assert hold_tools(place.load(), KNOWN) == place.load(tools=KNOWN)
+    assert check_tools(place.load(), KNOWN) == place.load(tools=KNOWN)
 
 
 NAMES = ("a", "b", "c", "d")

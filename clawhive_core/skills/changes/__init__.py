@@ -1,7 +1,7 @@
 """Changes between versions of contracts, and the bump of `api_version` that it needs.
 
 `compare_contracts` compares two skills and knows nothing of files, git or the command line;
-`compare_sides` holds two whole sets against each other and says what is wrong with the change.
+`compare_sides` checks two whole sets against each other and says what is wrong with the change.
 """
 
 from __future__ import annotations

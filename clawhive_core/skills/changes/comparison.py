@@ -195,7 +195,7 @@ def compare_contracts(old: Skill, new: Skill) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SkillDiff:
-    """Two versions of a skill, held against each other."""
+    """Two versions of a skill, compared with each other."""
 
     old: Skill
     new: Skill

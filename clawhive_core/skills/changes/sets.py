@@ -1,4 +1,4 @@
-"""Two sets of skills held against each other: changed, new, gone, and what is wrong with that."""
+"""Two sets of skills compared with each other: changed, new, gone, and what is wrong with that."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class SetDiff:
 
 
 def compare_sides(old: Side, new: Side) -> SetDiff:
-    """Hold two sets of skills against each other.
+    """Check two sets of skills against each other.
 
     Skills are paired by their ids; where both sides name one skill, these two. A skill that cannot
     be read on the old side was loaded nowhere, and is not compared; where both sides have the same

@@ -19,7 +19,7 @@ _VALUES = frozenset({"const", "enum", "default"})
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are written alike; the order of keys says nothing."""
+    """Whether two JSON values are written the same; the order of keys says nothing."""
     return _encoded(one) == _encoded(other)
 
 

@@ -217,7 +217,7 @@ def _raised(finding: Finding) -> Finding:
 
 
 class _Standard:
-    """One skill, held against the standard."""
+    """One skill, checked against the standard."""
 
     def __init__(self, entry: Entry, profile: Profile, *, imported: bool) -> None:
         self._skill = entry.skill

@@ -1,4 +1,4 @@
-"""Contracts held against each other: imports, versions, cycles, and the old forms."""
+"""Contracts compared with each other: imports, versions, cycles, and the old forms."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def check_contracts(
     Args:
         skills: The set; each id stands once.
         broken: Skills of it whose files cannot be read whole: one without tools may export some.
-        today: The date that removals are held against.
+        today: The date that removals are checked against.
         cache: What was found before; what would be the same is not looked for again.
     """
     known = {skill.id: skill for skill in skills}

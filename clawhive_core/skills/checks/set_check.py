@@ -1,4 +1,4 @@
-"""Holding a set of skills against itself and the catalog: what does not fit is left out."""
+"""Checks of a set of skills against itself and the catalog: what does not fit is left out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from clawhive_core.skills.documents.document import with_severity
 _USABLE = frozenset({"loaded", "shadowed"})
 
 
-def hold_tools(found: SkillSet, known: KnownTools) -> SkillSet:
+def check_tools(found: SkillSet, known: KnownTools) -> SkillSet:
     """Return a set without the skills that require a tool which nothing offers."""
     check = SetCheck(found.entries)
     check.tools(known)
@@ -60,7 +60,7 @@ class SetCheck:
         """The ids of those that could not be read whole."""
 
     def contracts(self, today: date, phase: Phase, cache: CheckCache | None = None) -> None:
-        """Hold imports against exports, on a day that removals are held against.
+        """Check imports against exports, on a day that removals are checked against.
 
         Args:
             today: The day.
@@ -94,7 +94,7 @@ class SetCheck:
         self._spread(entry.skill.id for entry in self.entries if entry.state not in _USABLE)
 
     def tools(self, known: KnownTools, locked: Locked = NOTHING_LOCKED) -> None:
-        """Hold `requires.tools` against the catalog, until no skill that is left lacks one.
+        """Check `requires.tools` against the catalog, until no skill that is left lacks one.
 
         A skill that exports under the name of a plugin is left out before.
 

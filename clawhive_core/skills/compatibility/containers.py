@@ -34,7 +34,7 @@ class Arrays:
         starts += [len(each.schema["prefixItems"]) for each in self._values("prefixItems")]
         starts += [place + 1 for place, _ in self._fixed] + [start for start, _ in self._demands]
         self._tail = max(starts, default=0)
-        """The first place from which on all places are alike."""
+        """The first place from which on all places are the same."""
 
     def _values(self, kind: str) -> list[Any]:
         return [each.value for each in self._atoms if each.kind == kind]

@@ -58,7 +58,7 @@ class Document:
         return self.dialect == _NEWEST
 
     def check(self) -> None:
-        """Hold the schema against what is compared at all.
+        """Check the schema against what is compared at all.
 
         Raises:
             Undecided: Another dialect, no valid schema, or too large.
@@ -131,7 +131,7 @@ class Document:
         return found, pointer
 
     def _must_be_schema(self, found: Any) -> None:
-        """Hold what stands where no schema is expected against the dialect's own schema."""
+        """Check what stands where no schema is expected against the dialect's own schema."""
         if not isinstance(found, dict | bool) or '"$ref"' in self.text(found):
             raise Undecided("a reference into a schema's inside is not followed")
         self.accepts(found, None, formats=True)

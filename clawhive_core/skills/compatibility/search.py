@@ -98,7 +98,7 @@ def _promise(branch: Branch) -> tuple[bool, int]:
 
 
 class Search:
-    """One comparison's goals, remembered."""
+    """The cache of one comparison's goals."""
 
     def __init__(self, steps: Steps, *, formats: bool, has_formats: bool) -> None:
         self._steps = steps

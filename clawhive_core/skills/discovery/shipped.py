@@ -34,7 +34,7 @@ def is_checked(skill: Skill) -> bool:
 
 
 def changed_file(skill: Skill) -> Path | None:
-    """Return a file of a shipped skill that is not as the wheel brought it, None where all are.
+    """Return a file of a shipped skill that is not as in the wheel, None where all are.
 
     Whoever installs a wheel keeps the digest of each of its files (RECORD). Without such a list, as
     in a checkout, whatever lies where the shipped skills do is as it was shipped.

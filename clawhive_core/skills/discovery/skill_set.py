@@ -66,7 +66,7 @@ class SkillSet:
     def notes(self) -> list[str]:
         """A sentence for each skill that is left out by mistake, and for a lock that is no use."""
         unlocked = [
-            f"skills are not held against their lock: {each.message} ({each.code} {each.place})"
+            f"skills are not checked against their lock: {each.message} ({each.code} {each.place})"
             for each in self.findings
             if each.code in UNUSABLE
         ]

@@ -92,7 +92,7 @@ def _quote_version(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 
 def _rename_key(finding: Finding, source: Source) -> tuple[Edit, ...]:
-    """Write the suggested key, where it is much alike; none is suggested that is there already."""
+    """Write the suggested key, where it is similar; none is suggested that is there already."""
     word = suggested_word(title_of(finding))
     if word is None:
         return ()

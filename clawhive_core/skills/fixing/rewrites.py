@@ -196,7 +196,7 @@ def write_in_lines(finding: Finding, source: Source) -> tuple[Edit, ...]:
 
 
 def _composed(text: str) -> Any:
-    """Return the node of what stands in brackets, None where it is not whole or not plain."""
+    """Return the node in brackets, None where it is not whole or has anchors, tags or blocks."""
     import yaml
 
     try:
@@ -204,8 +204,8 @@ def _composed(text: str) -> Any:
     except yaml.YAMLError:
         return None
     after = text[node.end_mark.index :].strip()
-    plain = not re.search(r"[&*!|>]", text[: node.end_mark.index])
-    return node if plain and (not after or after.startswith("#")) else None
+    is_literal = not re.search(r"[&*!|>]", text[: node.end_mark.index])
+    return node if is_literal and (not after or after.startswith("#")) else None
 
 
 def _lines(node: Any, text: str, indent: int) -> Iterator[str]:

@@ -37,7 +37,7 @@ Side = Literal["input", "output"]
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """Each skill's side of what was locked, held against what is there now.
+    """Each skill's side of what was locked, checked against what is there now.
 
     Equal digests are not looked at further; each pair of schemas is compared once.
     """
@@ -247,7 +247,7 @@ ACCEPT = f"look at it, then accept it: {RELOCK}"
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Two locks of one project, held against each other."""
+    """Two locks of one project, compared with each other."""
 
     old: Lock
     new: Lock

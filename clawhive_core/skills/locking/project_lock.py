@@ -1,4 +1,4 @@
-"""The lock of a project, and a set of skills held against it."""
+"""The lock of a project, and a set of skills checked against it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProjectLock:
         Args:
             skills: All that are found and can be read, by their ids.
             unread: The ids of those that cannot.
-            today: The day that removals are held against.
+            today: The day that removals are checked against.
             tools: What there is to require; without it no file is read for its digest.
         """
         from clawhive_core.skills.locking.differences import Differences

@@ -123,8 +123,8 @@ def _import_lines(
     found: dict[str, list[str]] = {}
     for name in sorted(used & imports.keys()):
         home, there = imports[name]
-        plain = there == name and name not in _EXPORTED
-        found.setdefault(home, []).append(there if plain else f"{there} as {name}")
+        is_own_name = there == name and name not in _EXPORTED
+        found.setdefault(home, []).append(there if is_own_name else f"{there} as {name}")
     for home in sorted(found, key=lambda each: (each.startswith(PACKAGE), each)):
         yield f"from {home} import {', '.join(found[home])}"
     for module in sorted(homes.values()):

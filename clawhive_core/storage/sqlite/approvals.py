@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.sqlite.founded import Standing, require_unaltered
+from clawhive_core.storage.sqlite.evidence import ProjectedRights, require_unaltered
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from clawhive_core.storage.sqlite.writer import Projections
 
@@ -147,7 +147,7 @@ _COLUMNS = (
     " capabilities, expires_at, step, scope, grants, edited_seq"
 )
 STANDING = (
-    Standing(
+    ProjectedRights(
         "approvals",
         _COLUMNS,
         _OPEN,
@@ -158,9 +158,9 @@ STANDING = (
 """The approvals that can still be answered or used, as they are compared at opening."""
 
 
-def open_of(run_id: str) -> Standing:
+def open_of(run_id: str) -> ProjectedRights:
     """Return the approvals of one run that can still be answered or used, and its own events."""
-    return Standing(
+    return ProjectedRights(
         "approvals",
         _COLUMNS,
         f"run_id = :run AND {_OPEN}",

@@ -14,9 +14,9 @@ from clawhive_core.protocols.ledger import (
     AgentsBelow,
     ApprovalIs,
     Expectation,
-    Founded,
     GrantIs,
     GrantsUsable,
+    HasEvidence,
     InvocationHas,
     QuotaLeft,
     RunFree,
@@ -27,7 +27,7 @@ from clawhive_core.protocols.ledger import (
     Unmet,
 )
 
-Founding = Callable[[sqlite3.Connection, Sequence[str]], None]
+EvidenceCheck = Callable[[sqlite3.Connection, Sequence[str]], None]
 """Compares what a table says of ids with the log's events; raises `forged_rights`."""
 
 _LINE = """
@@ -49,35 +49,37 @@ _SUBSCRIPTION = "SELECT 1 FROM subscriptions WHERE user_id = ? AND skill_id = ?"
 def require(
     connection: sqlite3.Connection,
     expects: Sequence[Expectation],
-    foundings: Mapping[str, Founding],
+    evidence_checks: Mapping[str, EvidenceCheck],
 ) -> None:
     """Return where everything expected holds.
 
     Args:
         connection: The writing one, within the append's transaction.
         expects: What is expected.
-        foundings: By table, what compares it with the log.
+        evidence_checks: By table, what compares it with the log.
 
     Raises:
         Unmet: The first that does not hold.
         StorageError: `forged_rights`.
     """
     for each in expects:
-        if isinstance(each, Founded):
-            _require_founded(connection, each, foundings)
+        if isinstance(each, HasEvidence):
+            _require_evidence(connection, each, evidence_checks)
         else:
             _CHECKS[type(each)](connection, each)
 
 
-def _require_founded(
-    connection: sqlite3.Connection, expected: Founded, foundings: Mapping[str, Founding]
+def _require_evidence(
+    connection: sqlite3.Connection,
+    expected: HasEvidence,
+    evidence_checks: Mapping[str, EvidenceCheck],
 ) -> None:
-    if (founding := foundings.get(expected.table)) is None:
+    if (check := evidence_checks.get(expected.table)) is None:
         raise StorageError(
             f"Nothing here compares the table `{expected.table}` with the log.",
             fix="Open the log with the tables of every room.",
         )
-    founding(connection, expected.ids)
+    check(connection, expected.ids)
 
 
 def _run_free(connection: sqlite3.Connection, expected: RunFree) -> None:

@@ -17,7 +17,7 @@ from clawhive_core.model.events import StoredEvent
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.records import RightRecord
 from clawhive_core.protocols.ledger import RightsWhere
-from clawhive_core.storage.sqlite.founded import Standing, altered_event, forged_rights
+from clawhive_core.storage.sqlite.evidence import ProjectedRights, altered_event, forged_rights
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from clawhive_core.storage.sqlite.reader import Readers
 from clawhive_core.storage.sqlite.schema import SELECT
@@ -110,7 +110,7 @@ FROM issued AS i;
 """  # noqa: S608 - constants
 
 
-# Version 7: what many tasks have alike is a set, which a task refers to by one row.
+# Version 7: what many tasks share is a set, which a task refers to by one row.
 _SETS = """
 DROP VIEW v_grants;
 CREATE TABLE grant_sets(
@@ -310,8 +310,8 @@ _OWN = ", ".join((*_ISSUED, "uses_left", "issued_at", "seq"))
 _OF_SET = "set_id, subject, task_id, run, members, revoked, issued_at, seq"
 
 STANDING = (
-    Standing("grants", _OWN, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
-    Standing("grant_sets", _OF_SET, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
+    ProjectedRights("grants", _OWN, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
+    ProjectedRights("grant_sets", _OF_SET, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
 )
 """Every grant that stands, as it is compared at opening."""
 

@@ -67,9 +67,9 @@ from clawhive_core.protocols.ledger import (
 from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.sqlite.append import Append, Effect
 from clawhive_core.storage.sqlite.database import SOFTWARE, has_room_to_move, open_database
-from clawhive_core.storage.sqlite.expectations import Founding
+from clawhive_core.storage.sqlite.evidence import ProjectedRights
+from clawhive_core.storage.sqlite.expectations import EvidenceCheck
 from clawhive_core.storage.sqlite.faults import storage_error
-from clawhive_core.storage.sqlite.founded import Standing
 from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, OWNERS, Lease, worker_record
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 from clawhive_core.storage.sqlite.reader import Readers
@@ -101,9 +101,9 @@ class Tables:
     """Kind of event to what is applied for it in the appending transaction."""
     names: Sequence[str] = ()
     """The tables that the projections write, and nothing else does."""
-    foundings: Mapping[str, Founding] = field(default_factory=dict[str, Founding])
+    evidence_checks: Mapping[str, EvidenceCheck] = field(default_factory=dict[str, EvidenceCheck])
     """By table, the check against the events before a row gives a right in an append."""
-    standing: Sequence[Standing] = ()
+    standing: Sequence[ProjectedRights] = ()
     """The rows that give rights, as they are compared with the events at opening."""
     fingerprint: str = ""
     """Of the objects that the schemas make, where it is known."""
@@ -158,7 +158,7 @@ class EventLog(Following):
         try:
             readers = Readers(path, partial(open_database, path, read_only=True))
             start = genesis(database_id(connection))
-            writer = Writer(connection, path, start, tables.projections, tables.foundings)
+            writer = Writer(connection, path, start, tables.projections, tables.evidence_checks)
         except BaseException:
             connection.close()
             raise
@@ -543,13 +543,13 @@ class EventLog(Following):
         Raises:
             StorageError: `forged_rights`; or the log cannot be read.
         """
-        from clawhive_core.storage.sqlite.founded import require_founded
+        from clawhive_core.storage.sqlite.evidence import require_evidence
 
         with self._apart() as connection:
             if approval_id is not None:
-                self._tables.foundings["approvals"](connection, (approval_id,))
+                self._tables.evidence_checks["approvals"](connection, (approval_id,))
             else:
-                require_founded(connection, *self._tables.standing)
+                require_evidence(connection, *self._tables.standing)
 
     @contextmanager
     def _apart(self) -> Generator[sqlite3.Connection]:

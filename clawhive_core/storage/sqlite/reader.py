@@ -15,7 +15,7 @@ from clawhive_core.storage.sqlite.database import undo
 from clawhive_core.storage.sqlite.faults import storage_error
 
 
-class _Held:
+class _OfThread:
     """A connection that is closed with its thread, or by `Readers.close`."""
 
     __slots__ = ("__weakref__", "connection")
@@ -35,7 +35,7 @@ class Readers:
         self._connect = connect
         self._local = threading.local()
         self._lock = threading.Lock()
-        self._held: weakref.WeakSet[_Held] = weakref.WeakSet()
+        self._opened: weakref.WeakSet[_OfThread] = weakref.WeakSet()
         self._closed = False
 
     def get(self) -> sqlite3.Connection:
@@ -44,16 +44,16 @@ class Readers:
         Raises:
             StorageError: The database cannot be opened, or the log is closed.
         """
-        held: _Held | None = getattr(self._local, "held", None)
-        if held is None:
+        mine: _OfThread | None = getattr(self._local, "mine", None)
+        if mine is None:
             if self._closed:
                 raise StorageError("The event log is closed in this process.", fix="Open it again.")
             connection = self._connect()
             connection.row_factory = sqlite3.Row
-            held = self._local.held = _Held(connection)
+            mine = self._local.mine = _OfThread(connection)
             with self._lock:
-                self._held.add(held)
-        return held.connection
+                self._opened.add(mine)
+        return mine.connection
 
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """Return the rows of a query.
@@ -88,6 +88,6 @@ class Readers:
         """Close every thread's connection, for good."""
         self._closed = True
         with self._lock:
-            for held in list(self._held):
-                held.connection.close()
+            for mine in list(self._opened):
+                mine.connection.close()
         self._local = threading.local()

@@ -6,7 +6,7 @@ import sqlite3
 
 from clawhive_core.events.kinds import SUBSCRIPTION_ADDED, SUBSCRIPTION_REMOVED
 from clawhive_core.model.events import StoredEvent
-from clawhive_core.storage.sqlite.founded import Standing
+from clawhive_core.storage.sqlite.evidence import ProjectedRights
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from clawhive_core.storage.sqlite.writer import Projections
 
@@ -45,5 +45,5 @@ def _on_removed(connection: sqlite3.Connection, stored: StoredEvent) -> None:
 
 PROJECTIONS: Projections = {SUBSCRIPTION_ADDED: (_on_added,), SUBSCRIPTION_REMOVED: (_on_removed,)}
 
-STANDING = (Standing(TABLE, "skill_id, user_id", "true", _KINDS, PROJECTIONS),)
+STANDING = (ProjectedRights(TABLE, "skill_id, user_id", "true", _KINDS, PROJECTIONS),)
 """The subscriptions that there are: each must be in the log too."""

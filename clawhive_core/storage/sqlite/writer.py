@@ -24,7 +24,7 @@ from clawhive_core.storage.sqlite.database import (
     is_busy,
     undo,
 )
-from clawhive_core.storage.sqlite.expectations import Founding, require
+from clawhive_core.storage.sqlite.expectations import EvidenceCheck, require
 from clawhive_core.storage.sqlite.transaction import Place, StoredRow, Transaction
 from clawhive_core.storage.sqlite.usability import Usability
 
@@ -60,7 +60,7 @@ class Writer:
         path: Path,
         genesis: str,
         projections: Projections,
-        foundings: Mapping[str, Founding],
+        evidence_checks: Mapping[str, EvidenceCheck],
     ) -> None:
         self.listener_errors = 0
         self._connection = connection
@@ -68,7 +68,7 @@ class Writer:
         self._inode = path.stat().st_ino
         self._start = Place(0, genesis)
         self._projections = projections
-        self._foundings = foundings
+        self._evidence_checks = evidence_checks
         self._queue = Backlog()
         self.is_full = self._queue.is_full
         self._bell: SimpleQueue[str] = SimpleQueue()
@@ -342,7 +342,7 @@ class Writer:
             return True  # as nearly always: one read serves all that a run writes together
         try:
             transaction.write()
-            require(self._connection, item.expects, self._foundings)
+            require(self._connection, item.expects, self._evidence_checks)
             owned.update(each for each in item.expects if isinstance(each, RunOwnedBy))
         except ClawHiveError as error:
             item.error = error

@@ -1,4 +1,4 @@
-"""Spans that a real collector is sent, held against the export of the same log."""
+"""Spans that a real collector is sent, checked against the export of the same log."""
 
 import json
 import subprocess

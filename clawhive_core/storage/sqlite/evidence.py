@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProjectedRights:
     """The rows of a projected table that give rights now, and the events that made them."""
 
     table: str
@@ -36,13 +36,13 @@ class Standing:
     """What the projections write, where that is more than this table."""
 
 
-def require_founded(connection: sqlite3.Connection, *standings: Standing) -> None:
+def require_evidence(connection: sqlite3.Connection, *rights: ProjectedRights) -> None:
     """Raise where a table gives a right that the log does not, in the caller's transaction.
 
     Raises:
         StorageError: `forged_rights`; or the log cannot be read.
     """
-    for standing in standings:
+    for standing in rights:
         have = _rows(connection, standing)
         if not have:
             continue
@@ -55,8 +55,8 @@ def require_founded(connection: sqlite3.Connection, *standings: Standing) -> Non
             raise forged_rights(path, standing.table, sorted(str(row[0]) for row in forged))
 
 
-def require_unaltered(connection: sqlite3.Connection, standing: Standing) -> None:
-    """Do what `require_founded` does, and look at the hash of each event that it reads.
+def require_unaltered(connection: sqlite3.Connection, standing: ProjectedRights) -> None:
+    """Do what `require_evidence` does, and look at the hash of each event that it reads.
 
     Raises:
         StorageError: `forged_rights`.
@@ -65,10 +65,10 @@ def require_unaltered(connection: sqlite3.Connection, standing: Standing) -> Non
         if row_hash(row) != row[-1]:
             path = connection.execute("PRAGMA database_list").fetchone()[2]
             raise altered_event(path, row[0])
-    require_founded(connection, standing)
+    require_evidence(connection, standing)
 
 
-def _rows(connection: sqlite3.Connection, standing: Standing) -> set[tuple[object, ...]]:
+def _rows(connection: sqlite3.Connection, standing: ProjectedRights) -> set[tuple[object, ...]]:
     sql = f"SELECT {standing.columns} FROM {standing.table} WHERE {standing.where}"  # noqa: S608 - constants of the rooms
     return {tuple(row) for row in connection.execute(sql, standing.values)}
 
