@@ -1,4 +1,4 @@
-"""What the SDK raises, and error events of a stream, as the errors of `LlmAdapter`."""
+"""The SDK's exceptions, and error events of a stream, as the errors of `LlmAdapter`."""
 
 from __future__ import annotations
 

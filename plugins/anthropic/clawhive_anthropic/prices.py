@@ -1,4 +1,4 @@
-"""What an answer used: tokens as the API counts them, dollars as `genai-prices` does."""
+"""The usage of an answer: tokens as the API counts them, dollars as `genai-prices` does."""
 
 from __future__ import annotations
 

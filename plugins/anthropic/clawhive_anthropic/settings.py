@@ -1,4 +1,4 @@
-"""Where the API is and which key opens it, from the plugin's settings and the environment."""
+"""The API's address and its key, from the plugin's settings and the environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = frozenset({"api_key_env", "base_url"})
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What opens the API: a key, or a token that is sent as `Authorization: Bearer`."""
+    """The credential of the API: a key, or a token that is sent as `Authorization: Bearer`."""
 
     value: str = field(repr=False)
     is_token: bool = False
@@ -27,7 +27,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the API is, and the environment that holds its key."""
+    """The API's address, and the environment that holds its key."""
 
     base_url: str = _DEFAULT_URL
     key_env: str = _DEFAULT_KEY

@@ -1,4 +1,4 @@
-"""What comes with ClawHive itself: file tools, the engine `monty`, the `scripted` model, a stub."""
+"""The plugin that comes with ClawHive: file tools, the engine `monty`, the `scripted` model, a stub."""
 
 from __future__ import annotations
 

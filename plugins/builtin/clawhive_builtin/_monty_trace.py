@@ -1,4 +1,4 @@
-"""What a failed program leaves on stderr: a traceback in Python's own form."""
+"""Tracebacks of failed programs on stderr, in Python's own form."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _HEADING = re.compile(r"#{1,6}\s+(.*\S)")
 
 @dataclass(frozen=True, slots=True)
 class SavedPage:
-    """What a saved page says, and the address at which it was found."""
+    """The text of a saved page, and the address at which it was found."""
 
     url: str
     title: str

@@ -66,7 +66,7 @@ class _Query:
 
 @dataclass(slots=True)
 class _Report:
-    """What was found so far, and what was not looked at."""
+    """The matches so far, and the files that were not searched."""
 
     matches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     searched: int = 0

@@ -4,7 +4,7 @@ from clawhive_core.execution.files.workspace import FileWorkspace
 
 
 class Call:
-    """What the builtin tools use of an InvokeContext."""
+    """The parts of an InvokeContext that the builtin tools use."""
 
     tool_call_id = "call_1"
     conversation_id = "conv_1"

@@ -1,4 +1,4 @@
-"""Where the policies are, from the plugin's settings."""
+"""The place of the policies, from the plugin's settings."""
 
 from __future__ import annotations
 

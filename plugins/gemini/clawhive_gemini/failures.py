@@ -1,4 +1,4 @@
-"""What goes wrong at the API, as ModelErrors."""
+"""Failures of the API as ModelErrors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the API is reached and which variable holds the key."""
+"""The API's address and the variable that holds its key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS = frozenset({"base_url", "api_key_env"})
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the API is reached and which variables may hold the key."""
+    """The API's address and the variables that may hold its key."""
 
     base_url: str = BASE_URL
     """Without the API's version, which the SDK adds."""

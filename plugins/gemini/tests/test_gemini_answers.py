@@ -1,4 +1,4 @@
-"""What becomes of each kind of answer."""
+"""Each kind of answer as the response that is made of it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the API is sent."""
+"""Requests as the API is sent them."""
 
 import pytest
 

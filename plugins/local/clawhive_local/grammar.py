@@ -1,4 +1,4 @@
-"""What of a JSON Schema llama.cpp's grammar can hold an answer to."""
+"""The part of a JSON Schema that llama.cpp's grammar can enforce."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _ERRORS_ONLY = 0
 
 
 class Server(Protocol):
-    """What the adapter needs of `xllamacpp.Server`."""
+    """The methods of `xllamacpp.Server` that the adapter uses."""
 
     def handle_chat_completions(
         self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool], /

@@ -1,4 +1,4 @@
-"""How models are run."""
+"""Settings of models that run on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BOUNDS = {"threads": (1, 1024), "context": (0, 16_777_216), "gpu_layers": (0, 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How models are run."""
+    """Settings of models that run on this machine."""
 
     threads: int = 1
     context: int = 8192

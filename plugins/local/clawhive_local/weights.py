@@ -1,4 +1,4 @@
-"""Which file a model's name means."""
+"""The file of weights that a model's name means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which patterns are given to llama.cpp: those that its grammar can hold."""
+"""Patterns for llama.cpp: those that its grammar can enforce are given to it."""
 
 from clawhive_local.grammar import held
 

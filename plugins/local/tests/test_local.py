@@ -49,7 +49,7 @@ USAGE = {
 
 
 class Llama:
-    """What is asked of xllamacpp: answers by pieces, in the thread that asks."""
+    """A stand-in for xllamacpp: answers by pieces, in the thread that asks."""
 
     def __init__(self, *pieces):
         self.pieces = list(pieces)

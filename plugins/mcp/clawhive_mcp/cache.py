@@ -1,4 +1,4 @@
-"""What servers offered when they were last reached, kept in the user's cache directory.
+"""The listings of servers when they were last reached, kept in the user's cache directory.
 
 It makes tools known before their server has started. Nothing is believed for it: before the first
 call is sent, the server's own list is compared with what was kept.
@@ -28,7 +28,7 @@ _LARGEST = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is known of a server from earlier."""
+    """The listing of a server from earlier, or its failure."""
 
     listing: Listing | None
     """Its tools when it was last reached; None where it never was."""

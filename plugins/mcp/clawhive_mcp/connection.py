@@ -43,7 +43,7 @@ Progress = Callable[[float, float | None, str | None], Any]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server said that it offers, at one moment."""
+    """The tools and facts that a server gave at one moment."""
 
     tools: tuple[Definition, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -77,7 +77,7 @@ Dial = Callable[["Dialing"], Dialed]
 
 @dataclass(frozen=True, slots=True)
 class Dialing:
-    """What an attempt begins with."""
+    """The start of one attempt to connect."""
 
     listing: Listing | None
     """The last listing, which says the era; None to find it out."""

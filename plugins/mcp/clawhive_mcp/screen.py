@@ -29,7 +29,7 @@ MAX_DEFINITION = 256 * 1024
 
 
 class Screen:
-    """What passed between the SDK and one server.
+    """The messages that pass between the SDK and one server.
 
     Args:
         probe_seconds: How long `server/discover` may go unanswered before the SDK is told that the

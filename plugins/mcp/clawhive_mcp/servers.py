@@ -50,7 +50,7 @@ class Server:
 
     @property
     def where(self) -> str:
-        """How it is reached, for people: no variable or header, which may be secret."""
+        """The address or command, for people: no variable or header, which may be secret."""
         return self.url or shlex.join(self.command)
 
 

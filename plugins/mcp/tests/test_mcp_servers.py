@@ -1,4 +1,4 @@
-"""Which servers there are: `[mcp.servers]`, the environment's variables, and pasted JSON."""
+"""The configured servers: `[mcp.servers]`, the environment's variables, and pasted JSON."""
 
 import json
 import subprocess

@@ -56,7 +56,7 @@ class _Tool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How an API is spoken."""
+    """One way of speaking to an API."""
 
     path: str
     tool: _Tool

@@ -1,4 +1,4 @@
-"""What the SDK raises and what servers answer, in the taxonomy of model failures."""
+"""Exceptions of the SDK and errors of servers, in the taxonomy of model failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers are reached, and how, from the plugin's settings and the environment."""
+"""The servers and their keys, from the plugin's settings and the environment."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Server:
 
     @property
     def probes(self) -> Literal["auto", "native", "constrained"]:
-        """How tool calls are asked for: OpenAI's own models are never doubted."""
+        """The way in which tool calls are asked for: OpenAI's own models are never doubted."""
         doubted = self.dialect == "chat" and not self.is_openai
         return self.tools if doubted or self.tools != "auto" else "native"
 

@@ -1,4 +1,4 @@
-"""What the tests of the adapter share: servers on loopback and the shapes of answers."""
+"""Shared parts of the tests of the adapter: servers on loopback and the shapes of answers."""
 
 import json
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""How servers that call themselves compatible with OpenAI's chat completions write them."""
+"""Chat completions as servers write them that call themselves compatible with OpenAI's."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Where spans go, from the plugin's settings and the environment variables of OpenTelemetry."""
+"""The destination of spans, from the plugin's settings and OpenTelemetry's variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where spans go and how much depends on it."""
+    """The destination of spans, and whether effects wait for it."""
 
     endpoint: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
