@@ -25,6 +25,11 @@ from clawhive_core.storage.sqlite.schema import SCHEMA
 from clawhive_core.storage.sqlite.tables import PROJECT
 
 
+def user_of(hive):
+    """Return the environment of the user whose hive it is."""
+    return {"XDG_CONFIG_HOME": str(hive.config.user_dir.parent)}
+
+
 def exports(*names):
     """Return the line of a contract that exports tools which take and answer anything."""
     contracts = ", ".join(f"{name}: {{input_schema: {{}}, output_schema: {{}}}}" for name in names)

@@ -7,6 +7,7 @@ from clawhive_core import Hive, ToolMeta, ToolResult
 from clawhive_core.errors import ConfigError, LogWriteFailed, PluginError
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.testing import ScriptedModel, memory_hive
+from tests.harness import user_of
 
 
 class One:
@@ -181,7 +182,7 @@ async def test_whoever_follows_a_hive_hears_other_processes_and_its_end(monkeypa
             async with anyio.create_task_group() as group:
                 group.start_soon(listen)
                 await anyio.lowlevel.checkpoint()
-                async with Hive.open(hive.root, env={}) as other:
+                async with Hive.open(hive.root, env=user_of(hive)) as other:
                     run_id, _ = await other.call("file.list", {})
                 while run_id not in heard:
                     await anyio.lowlevel.checkpoint()

@@ -13,6 +13,7 @@ from clawhive_core.model.tools import ToolCall
 from clawhive_core.protocols.ledger import RunIs
 from clawhive_core.runs.record import ownership
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
+from tests.harness import user_of
 
 GUARDED = {"risk": "guarded", "idempotent": True}
 
@@ -269,7 +270,7 @@ async def test_a_run_goes_on_in_no_other_folder_than_it_began_in(tools, tmp_path
         run = await hive.run("go", model="scripted:test", approve="park")
         await hive.log.flush()
         shutil.copytree(hive.root / ".clawhive", copy / ".clawhive")
-        async with Hive.open(copy, env={}) as moved:
+        async with Hive.open(copy, env=user_of(hive)) as moved:
             with pytest.raises(RunError) as refused:
                 await moved.resume(run["run_id"])
             assert refused.value.code == "not_resumable"
@@ -277,5 +278,5 @@ async def test_a_run_goes_on_in_no_other_folder_than_it_began_in(tools, tmp_path
             assert moved.log.read("SELECT status FROM runs")[0][0] == "waiting_approval"
             assert (await moved.replay(run["run_id"])).ok
         link.symlink_to(hive.root)
-        async with Hive.open(link, env={}) as same:
+        async with Hive.open(link, env=user_of(hive)) as same:
             assert (await same.resume(run["run_id"], RunOptions(approve="deny")))["status"]

@@ -1,4 +1,4 @@
-"""The plugin that comes with ClawHive: file tools, the engine `monty`, the `scripted` model, a stub."""
+"""The built-in plugin: file tools, the engine `monty`, the `scripted` model, a stub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of Python that the engine `monty` 1.4 knows: its modules, their names, the builtins it lacks.
+"""The Python of the engine `monty` 1.4: its modules, their names, the builtins it lacks.
 
 Found by asking the engine for each name of the standard library; a test asks again, so that an
 upgrade that knows more or less is noticed.
