@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 
 from clawhive_core.audit.keys import Keys, Scheme, append_line
 from clawhive_core.config.private_file import FileVersion, version_of
@@ -42,6 +42,27 @@ class Checkpoint:
     """The first 16 hexadecimal digits of the SHA-256 of the key (of the public one for Ed25519)."""
     signature: str
     """Hexadecimal."""
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Checkpoint:
+        """Return the note that a line of the file is.
+
+        Raises:
+            ValueError: It has other fields.
+        """
+        if row.keys() != cls.__dataclass_fields__.keys():
+            raise ValueError(f"no checkpoint has the fields {', '.join(row)}")
+        return cls(
+            row["database_id"],
+            row["path"],
+            row["seq"],
+            row["hash"],
+            row["run_id"],
+            row["ts"],
+            row["scheme"],
+            row["key"],
+            row["signature"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +134,7 @@ class Checkpoints:
             append_line(self.path, canonical(fields))
         except OSError as error:
             raise _unusable(error, self.path) from error
-        return Checkpoint(**fields)
+        return Checkpoint.from_dict(fields)
 
     def read(self) -> CheckpointFile:
         """Return all checkpoints in order; a line that a crash cut off is reported, not fatal.
@@ -277,9 +298,8 @@ class Signer:
 
 def _parse(line: bytes) -> Checkpoint | None:
     try:
-        value = json.loads(line)
-        checkpoint = Checkpoint(**cast("dict[str, Any]", value))
-    except (ValueError, TypeError, RecursionError):
+        checkpoint = Checkpoint.from_dict(json.loads(line))
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     texts = (checkpoint.database_id, checkpoint.hash, checkpoint.ts, checkpoint.scheme)
     signed = isinstance(checkpoint.signature, str) and checkpoint.signature.isascii()

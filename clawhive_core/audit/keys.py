@@ -8,11 +8,11 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from clawhive_core.errors import StorageError, UsageError
 from clawhive_core.model.canonical import canonical
@@ -46,6 +46,12 @@ class Retired:
     """The id of the key that took its place."""
     signature: str
     """By this key, over the canonical JSON of the other fields."""
+
+    @property
+    def signed(self) -> bytes:
+        """The bytes that the signature is over."""
+        facts = {"key": self.key, "public": self.public, "until": self.until, "next": self.next}
+        return canonical(facts)
 
 
 class Keys:
@@ -134,13 +140,10 @@ class Keys:
             )
         old, new = self._signing, secrets.token_bytes(_KEY_BYTES)
         public = _public(old)
-        facts = {
-            "key": _key_id(public),
-            "public": public.hex(),
-            "until": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            "next": _key_id(_public(self._private(new))),
-        }
-        retired = Retired(**facts, signature=old.sign(canonical(facts)).hex())
+        until = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        next_id = _key_id(_public(self._private(new)))
+        retired = Retired(_key_id(public), public.hex(), until, next_id, "")
+        retired = replace(retired, signature=old.sign(retired.signed).hex())
         # The new key's file comes last: broken off before, the old key signs on.
         name = self._written(new)
         try:
@@ -183,10 +186,9 @@ class Keys:
         found = {_key_id(current): current}
         for each in reversed(self._lines()):
             public = _bytes(each.public)
-            facts = {k: v for k, v in asdict(each).items() if k != "signature"}
             if public is None or _key_id(public) != each.key or each.next not in found:
                 continue
-            if _verifies(public, canonical(facts), each.signature):
+            if _verifies(public, each.signed, each.signature):
                 found[each.key] = public
         return found
 
@@ -316,7 +318,10 @@ def _bytes(text: str) -> bytes | None:
 
 def _parsed(line: bytes) -> Retired | None:
     try:
-        retired = Retired(**cast("dict[str, Any]", json.loads(line)))
-    except (ValueError, TypeError, RecursionError):
+        row = json.loads(line)
+        if row.keys() != Retired.__dataclass_fields__.keys():
+            return None
+        retired = Retired(row["key"], row["public"], row["until"], row["next"], row["signature"])
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     return retired if all(isinstance(each, str) for each in asdict(retired).values()) else None

@@ -115,8 +115,9 @@ class SubAgent:
             )
         error = run["error"]
         if error is not None:
-            facts = {"place": run["run_id"], "fix": error.get("fix")}
-            raise RunError(error["message"], code=error["code"], **facts)
+            raise RunError(
+                error["message"], code=error["code"], place=run["run_id"], fix=error.get("fix")
+            )
         return run["output"]
 
 
@@ -178,8 +179,12 @@ class Spawner:
                     raise
                 outcome = None
             if isinstance(outcome, Refusal):
-                facts: dict[str, Any] = {"fix": _fix(outcome), "data": outcome.to_dict()}
-                raise RunError(outcome.message, code=outcome.error, **facts)
+                raise RunError(
+                    outcome.message,
+                    code=outcome.error,
+                    fix=_fix(outcome),
+                    data=outcome.to_dict(),
+                )
             child = self._child(session, step)
             if child is not None:
                 return run_json(self.running.live.log, child)

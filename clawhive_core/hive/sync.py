@@ -159,14 +159,15 @@ class Blocking(Generic[Inner]):
 
     def derived(self, name: str, *, now: bool) -> Callable[..., Any]:
         """Return a method of the inner object as one that blocks."""
-        method = getattr(self._inner, name)
-        do = self._loop.do_now if now else self._loop.do
+        return _through(self._loop.do_now if now else self._loop.do, getattr(self._inner, name))
 
-        @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return do(partial(method, *args, **kwargs))
 
-        return call
+def _through(do: Callable[[Callable[[], Any]], Any], method: Callable[P, Any]) -> Callable[P, Any]:
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return do(partial(method, *args, **kwargs))
+
+    return call
 
 
 class _Derived(Generic[P, T]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from clawhive_core.model.late import dataclass
@@ -57,3 +58,21 @@ class CapabilityGrant:
             "delegate": self.delegate,
             "tool": self.tool,
         }
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> CapabilityGrant:
+        """Return what `to_dict` wrote; older versions wrote nothing of the last fields."""
+        return cls(
+            row["grant_id"],
+            row["capability"],
+            row["subject"],
+            row["scope"],
+            row["scope_id"],
+            row["issuer"],
+            row["mode"],
+            row.get("expires_at"),
+            row.get("parent_grant"),
+            row.get("uses"),
+            row.get("delegate"),
+            row.get("tool"),
+        )

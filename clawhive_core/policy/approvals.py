@@ -214,7 +214,7 @@ class ApprovalBook:
         Raises:
             StorageError: `forged_rights`: the log gives fewer.
         """
-        given = [CapabilityGrant(**each) for each in approval.grants]
+        given = [CapabilityGrant.from_dict(each) for each in approval.grants]
         query = RightsWhere(grant_ids=tuple([each.grant_id for each in given]))
         ids = {each.grant.grant_id for each in self.log.find(query)}
         ids |= {each.grant.grant_id for each in read_persistent(self.user_dir).entries}
@@ -252,8 +252,6 @@ class ApprovalBook:
         expects: Sequence[RunOwnedBy] = (),
     ) -> None:
         (approval,) = self.log.find(ApprovalsWhere(approval_id=approval.approval_id))
-        columns = ("trace_id", "run_id", "task_id", "conversation_id")
-        ids = {name: getattr(approval, name) for name in columns}
         grants = answer.issue(rights, approval, self.tool_of(approval)) if rights else []
         body = {"approval_id": approval.approval_id, "by": answer.by, "reason": answer.reason}
         if state in {"approved", "denied"}:
@@ -262,15 +260,18 @@ class ApprovalBook:
         event = Event(
             "approval.resolved",
             body,
+            trace_id=approval.trace_id,
+            run_id=approval.run_id,
+            task_id=approval.task_id,
             step_id=approval.step_id,
+            conversation_id=approval.conversation_id,
             principal=answer.by,
             tool=approval.tool,
             status=state,
-            **ids,
         )
         before = [] if answer.edited is None else [_edited(answer.edited, event)]
         kept = [each for each in grants if each.scope == "persistent"]
-        after = [issued(grants, principal=answer.by, **ids)] if grants and not kept else []
+        after = [_issued_by_answer(grants, event)] if grants and not kept else []
         at = now() if state in {"approved", "denied"} else None
         allowed = _OPEN if state == "drifted" else _PENDING
         expected = ApprovalIs(approval.approval_id, allowed, at)
@@ -308,6 +309,17 @@ class ApprovalBook:
                 if found.state != "pending":
                     ids = [each["grant_id"] for each in found.grants]
                     settle(self.user_dir, approval_id, ids)
+
+
+def _issued_by_answer(grants: Sequence[CapabilityGrant], resolved: Event) -> Event:
+    return issued(
+        grants,
+        trace_id=resolved.trace_id,
+        run_id=resolved.run_id,
+        task_id=resolved.task_id,
+        conversation_id=resolved.conversation_id,
+        principal=resolved.principal,
+    )
 
 
 def _edited(changed: Edited, resolved: Event) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,12 @@ from clawhive_core.policy.suspension import FindTool, changed, renewed, taken_ov
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
 from clawhive_core.protocols.ledger import GrantIs, Ledger, RightsWhere, StandingAmong, Unmet
 
-_UNITS: Mapping[str, str] = {
-    "s": "seconds",
-    "m": "minutes",
-    "h": "hours",
-    "d": "days",
-    "w": "weeks",
+_UNITS: Mapping[str, timedelta] = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
 }
 _DURATION = pattern(r"(\d{1,9})([smhdw])")
 _LONGEST = timedelta(days=3660)
@@ -121,7 +121,7 @@ class GrantBook:
         ]
         if self._log is not None:
             rows += [each.to_dict() for each in self._log.find(RightsWhere(checked=False))]
-        live = [row for row in rows if is_live(_grant(row), now)]
+        live = [row for row in rows if is_live(CapabilityGrant.from_dict(row), now)]
         return sorted(live, key=lambda row: (row["issued_at"], row["grant_id"]))
 
     def issue(self, wish: Wish, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
@@ -142,8 +142,7 @@ class GrantBook:
         if grant.scope == "persistent":
             keep(self._user_dir, PersistentGrant(grant, at))
         else:
-            ids = {f"{'task' if grant.scope == 'task' else 'conversation'}_id": grant.scope_id}
-            self._opened().append_now(issued([grant], principal=str(LOCAL_USER), **ids), sync=True)
+            self._opened().append_now(_issued_by_person(grant), sync=True)
         return {**grant.to_dict(), "uses_left": grant.uses, "issued_at": at}
 
     def resume(self, text: str, find: FindTool, now: datetime) -> dict[str, Any]:
@@ -172,8 +171,7 @@ class GrantBook:
             if self._log is not None:
                 self._log.append_now(ended, sync=True)
         else:
-            ids = {f"{'task' if new.scope == 'task' else 'conversation'}_id": new.scope_id}
-            given = issued([new], principal=str(LOCAL_USER), **ids)
+            given = _issued_by_person(new)
             as_read = GrantIs(old.grant_id, row["uses_left"])
             try:
                 self._opened().append_now(ended, given, sync=True, expects=(as_read,))
@@ -188,7 +186,7 @@ class GrantBook:
             UnknownId: It names none, or several.
         """
         row = self._find(text, now)
-        return row, _grant(row)
+        return row, CapabilityGrant.from_dict(row)
 
     def revoke(self, text: str, now: datetime) -> str:
         """End a grant and what was derived from it; return its id.
@@ -284,9 +282,9 @@ def duration(text: str) -> timedelta:
     return life
 
 
-def _timedelta(number: int, unit: str) -> timedelta:
+def _timedelta(number: int, unit: timedelta) -> timedelta:
     try:
-        return timedelta(**{unit: number})
+        return number * unit
     except OverflowError:
         return timedelta.max
 
@@ -342,8 +340,14 @@ def _is_for(grant: CapabilityGrant, principal: Principal) -> bool:
     return grant.subject in holders
 
 
-def _grant(row: Mapping[str, Any]) -> CapabilityGrant:
-    return CapabilityGrant(**{each.name: row[each.name] for each in fields(CapabilityGrant)})
+def _issued_by_person(grant: CapabilityGrant) -> Event:
+    of_task = grant.scope == "task"
+    return issued(
+        [grant],
+        principal=str(LOCAL_USER),
+        task_id=grant.scope_id if of_task else None,
+        conversation_id=None if of_task else grant.scope_id,
+    )
 
 
 def used_up(grant_ids: Sequence[str]) -> RunError:

@@ -8,14 +8,15 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from typing import Any, Unpack
 
 import anyio
 
 from clawhive_core.errors import LogWriteFailed
 from clawhive_core.events.chain import COLUMNS, genesis, row_hash
 from clawhive_core.events.redaction import Redactor
-from clawhive_core.model.events import Blob, Event
+from clawhive_core.model.events import Blob, Event, EventColumns
+from clawhive_core.model.grants import CapabilityGrant, Issuer, Scope
 from clawhive_core.model.records import Page
 from clawhive_core.protocols import ledger as port
 from clawhive_core.protocols.ledger import Expectation, Inspection, Ledger, Unmet, Window
@@ -68,54 +69,58 @@ async def check_ledger(open_log: Open, look: Look) -> None:
     await _secrets(open_log, look)
 
 
-def _run_start(run_id: str, **more: Any) -> Event:
-    columns = {"trace_id": "trace_1", "task_id": f"task_{run_id}", "conversation_id": "conv_1"}
-    body: dict[str, Any] = {
-        "task": {"task_type": None},
+def _run_start(
+    run_id: str,
+    parent_run_id: str | None = None,
+    task_type: str | None = None,
+    conversation_id: str = "conv_1",
+) -> Event:
+    body = {
+        "task": {"task_type": task_type},
         "title": "a title",
         "artifacts": f"/out/{run_id}",
-        "parent_run_id": None,
+        "parent_run_id": parent_run_id,
         "fence": 1,
         "worker": "worker_1",
     }
-    for name in ("parent_run_id", "fence", "worker"):
-        body[name] = more.pop(name, body[name])
-    body["task"] = {"task_type": more.pop("task_type", None)}
-    facts: dict[str, Any] = {**columns, "principal": "agent:default", "status": "running", **more}
-    return Event("run.start", body, run_id=run_id, **facts)
+    return Event(
+        "run.start",
+        body,
+        trace_id="trace_1",
+        run_id=run_id,
+        task_id=f"task_{run_id}",
+        conversation_id=conversation_id,
+        principal="agent:default",
+        status="running",
+    )
 
 
-def _of(run_id: str, kind: str, body: Mapping[str, Any], **more: Any) -> Event:
-    facts: dict[str, Any] = {"trace_id": "trace_1", "task_id": f"task_{run_id}", **more}
-    return Event(kind, body, run_id=run_id, conversation_id="conv_1", **facts)
+def _of(run: str, kind: str, body: Mapping[str, Any], **columns: Unpack[EventColumns]) -> Event:
+    mine: EventColumns = {"trace_id": "trace_1", "task_id": f"task_{run}", **columns}
+    mine |= {"run_id": run, "conversation_id": "conv_1"}
+    return Event(kind, body, **mine)
 
 
 def _end(run_id: str, status: str = "succeeded") -> Event:
     return _of(run_id, "run.end", {"error": None, "usage": {}}, status=status)
 
 
-def _grant(grant_id: str, **more: Any) -> dict[str, Any]:
-    facts = {
-        "grant_id": grant_id,
-        "capability": "fs.read:/a/**",
-        "subject": "agent:default",
-        "scope": "session",
-        "scope_id": "conv_1",
-        "issuer": "user",
-        "mode": "allow",
-        "expires_at": None,
-        "parent_grant": None,
-        "uses": None,
-        "delegate": None,
-        "tool": None,
-    }
-    return {**facts, **more}
+def _grant(
+    grant_id: str,
+    scope: Scope = "session",
+    scope_id: str = "conv_1",
+    issuer: Issuer = "user",
+    parent_grant: str | None = None,
+    uses: int | None = None,
+) -> dict[str, Any]:
+    given = (grant_id, "fs.read:/a/**", "agent:default", scope, scope_id, issuer)
+    return CapabilityGrant(*given, parent_grant=parent_grant, uses=uses).to_dict()
 
 
-def _asked(approval_id: str, run_id: str = "run_a", **more: Any) -> Event:
-    body: dict[str, Any] = {
+def _asked(approval_id: str, run_id: str = "run_a", digest: str = "d1") -> Event:
+    body = {
         "approval_id": approval_id,
-        "digest": "d1",
+        "digest": digest,
         "risk": "guarded",
         "requested_capabilities": ["fs.write:/a"],
         "sinks": {},
@@ -124,23 +129,25 @@ def _asked(approval_id: str, run_id: str = "run_a", **more: Any) -> Event:
         "expires_at": "2999-01-01T00:00:00.000000Z",
         "tool_call": {"input": Blob({"path": "/a"})},
     }
-    body |= {name: more.pop(name) for name in tuple(more) if name in body}
-    facts: dict[str, Any] = {
-        "tool": "a.write",
-        "principal": "agent:default",
-        "step_id": f"{run_id}/r0#1",
-        "invocation_id": f"inv_{approval_id}",
-        **more,
-    }
-    return _of(run_id, "approval.requested", body, **facts)
+    return _of(
+        run_id,
+        "approval.requested",
+        body,
+        tool="a.write",
+        principal="agent:default",
+        step_id=f"{run_id}/r0#1",
+        invocation_id=f"inv_{approval_id}",
+    )
 
 
-def _answered(approval_id: str, status: str, **more: Any) -> Event:
-    body: dict[str, Any] = {"approval_id": approval_id, "by": "user:ana", "reason": None, **more}
+def _answered(approval_id: str, status: str, scope: str | None = None) -> Event:
+    body: dict[str, Any] = {"approval_id": approval_id, "by": "user:ana", "reason": None}
+    if scope is not None:
+        body |= {"scope": scope, "grants": []}
     return Event("approval.resolved", body, status=status)
 
 
-def _call(run_id: str, number: int, kind: str, **more: Any) -> Event:
+def _call(run_id: str, number: int, kind: str, status: str = "running") -> Event:
     bodies: dict[str, dict[str, Any]] = {
         "invocation.start": {
             "capability_level": "L0",
@@ -171,11 +178,16 @@ def _call(run_id: str, number: int, kind: str, **more: Any) -> Event:
             "output_preview": "said",
         },
     }
-    facts: dict[str, Any] = {"principal": "agent:default", "tool": "a.read", "status": "running"}
-    step = f"{run_id}/r{number}"
-    invocation = None if kind == "step.end" else f"inv_{run_id}_{number}"
-    facts |= {"step_id": step, "invocation_id": invocation, **more}
-    return _of(run_id, kind, bodies[kind], **facts)
+    return _of(
+        run_id,
+        kind,
+        bodies[kind],
+        step_id=f"{run_id}/r{number}",
+        invocation_id=None if kind == "step.end" else f"inv_{run_id}_{number}",
+        principal="agent:default",
+        tool="a.read",
+        status=status,
+    )
 
 
 def _story() -> Iterator[tuple[str, Sequence[Event]]]:
@@ -210,7 +222,7 @@ def _story() -> Iterator[tuple[str, Sequence[Event]]]:
         "diff": "+",
     }
     yield "an edit", [Event("approval.edited", edit)]
-    yield "an answer to one", [_answered("appr_1", "approved", scope="once", grants=[])]
+    yield "an answer to one", [_answered("appr_1", "approved", scope="once")]
     yield "its use", [_answered("appr_1", "consumed")]
     yield "a denial", [_answered("appr_2", "denied")]
     quota = {"user_id": "u", "tool": "a.read", "limit": 9, "seconds": 60, "since": 600}

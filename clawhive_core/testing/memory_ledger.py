@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, replace
 from time import monotonic
 from typing import Any, cast
 
@@ -406,21 +406,9 @@ class _State:
         event, body = each.event, each.event.body
         match event.kind:
             case "run.start":
-                mine = ("run_id", "trace_id", "task_id", "conversation_id", "principal", "status")
-                facts: dict[str, Any] = {name: getattr(event, name) for name in mine}
-                facts |= {name: body[name] for name in ("parent_run_id", "title", "artifacts")}
-                self.runs[str(event.run_id)] = RunRecord(
-                    **facts,
-                    task_type=body["task"]["task_type"],
-                    started_at=each.ts,
-                    ended_at=None,
-                    error=None,
-                    seq=each.seq,
-                    fence=body.get("fence", 0),
-                    worker=body.get("worker"),
-                )
+                self.runs[str(event.run_id)] = _run_of(each)
             case "run.status":
-                self._change_run(event, body.get("fence"), worker=body.get("worker"))
+                self._change_run(event, body.get("fence"), body.get("worker"))
                 if event.status != "running":
                     self._end(
                         each.ts,
@@ -431,7 +419,7 @@ class _State:
                         ),
                     )
             case "run.end":
-                self._change_run(event, None, ended_at=each.ts, error=body["error"], worker=None)
+                self._change_run(event, None, None, each.ts, body["error"])
                 self._end(
                     each.ts,
                     lambda one: (
@@ -444,8 +432,7 @@ class _State:
                         row.update(state="expired", resolved_by="clawhive", reason="its run ended")
             case "grant.issued":
                 for one in body["grants"]:
-                    known = {key.name: one.get(key.name) for key in fields(CapabilityGrant)}
-                    self._issue(CapabilityGrant(**known), each)
+                    self._issue(CapabilityGrant.from_dict(one), each)
                 if (made := body.get("set")) is not None:
                     self._issue_set(made, each)
             case "grant.used" | "grant.returned":
@@ -481,12 +468,24 @@ class _State:
             case _:
                 pass
 
-    def _change_run(self, event: Event, fence: int | None, **changes: Any) -> None:
+    def _change_run(
+        self,
+        event: Event,
+        fence: int | None,
+        worker: str | None,
+        ended_at: str | None = None,
+        error: Mapping[str, Any] | None = None,
+    ) -> None:
         if (run := self.runs.get(str(event.run_id))) is None:
             return
-        facts = {each.name: getattr(run, each.name) for each in fields(RunRecord)}
-        facts |= {"status": event.status, "fence": run.fence if fence is None else fence}
-        self.runs[run.run_id] = RunRecord(**{**facts, **changes})
+        self.runs[run.run_id] = replace(
+            run,
+            status=str(event.status),
+            fence=run.fence if fence is None else fence,
+            worker=worker,
+            ended_at=ended_at or run.ended_at,
+            error=error or run.error,
+        )
 
     def _issue(self, grant: CapabilityGrant, each: StoredEvent) -> None:
         if grant.grant_id in self.grants:
@@ -833,25 +832,32 @@ class _State:
             )
             waiting = "parked" if is_asked else "running"
             status, ended = ("refused" if is_asked else "unknown") if over else waiting, None
-        said = (
-            "capability_level",
-            "risk",
-            "requested_capabilities",
-            "granted_capabilities",
-            "decision",
-            "approval_result",
-            "input_preview",
-            "parent_invocation_id",
-        )
-        mine = ("invocation_id", "run_id", "step_id", "trace_id", "tool", "provider_id")
-        facts: dict[str, Any] = {
-            **{name: body.get(name) for name in said},
-            **{name: getattr(event, name) for name in (*mine, "principal")},
-            "approval_required": bool(body.get("approval_required")),
-            "output_preview": None if end is None else end.event.body.get("output_preview"),
-        }
+        mine: Any = event
+        said: Any = body
+        output: Any = None if end is None else end.event.body.get("output_preview")
         return InvocationRecord(
-            **facts, start_at=each.ts, end_at=ended, status=status, error=error, seq=each.seq
+            mine.invocation_id,
+            mine.run_id,
+            mine.step_id,
+            mine.trace_id,
+            mine.tool,
+            event.provider_id,
+            mine.principal,
+            said.get("capability_level"),
+            said.get("risk"),
+            said.get("requested_capabilities"),
+            said.get("granted_capabilities"),
+            said.get("decision"),
+            bool(said.get("approval_required")),
+            said.get("approval_result"),
+            each.ts,
+            ended,
+            status,
+            error,
+            said.get("input_preview"),
+            output,
+            said.get("parent_invocation_id"),
+            each.seq,
         )
 
     def _steps(self, run_id: str) -> list[StepRecord]:
@@ -869,30 +875,36 @@ class _State:
                 rank = call.seq + (call.parent_invocation_id is None) * 10**15
                 _keep_best(best, rank, self._step_of_call(call, first, is_over=is_over))
         for each in self.log:
-            event, body = each.event, each.event.body
+            event = each.event
             if event.kind == "step.end" and event.run_id == run_id and event.step_id is not None:
-                said = ("name", "label", "ordinal", "action", "error", "capability_level")
-                facts: dict[str, Any] = {name: body.get(name) for name in said}
-                facts |= {name: body.get(name) for name in ("input_preview", "output_preview")}
-                mine = ("step_id", "run_id", "status", "trace_id", "provider_id")
-                facts |= {name: getattr(event, name) for name in mine}
-                step = StepRecord(**facts, seq=first[event.step_id])
-                _keep_best(best, each.seq + 2 * 10**15, step)
+                _keep_best(best, each.seq + 2 * 10**15, _own_step(each, first[event.step_id]))
         return sorted((step for _, step in best.values()), key=lambda step: step.seq)
 
     def _step_of_call(
         self, call: InvocationRecord, first: Mapping[str, int], *, is_over: bool
     ) -> StepRecord:
-        said: Mapping[str, Any] = self.log[call.seq - 1].event.body.get("step") or {}
+        said: Any = self.log[call.seq - 1].event.body.get("step") or {}
         status = {"intended": "running", "refused": "failed", "abandoned": "failed"}.get(
             call.status, call.status
         )
         if call.status == "parked":
             status = "cancelled" if is_over else "waiting_approval"
-        facts: dict[str, Any] = {name: said.get(name) for name in ("name", "label", "ordinal")}
-        mine = ("step_id", "run_id", "error", "trace_id", "provider_id", "capability_level")
-        facts |= {name: getattr(call, name) for name in (*mine, "input_preview", "output_preview")}
-        return StepRecord(**facts, action="tool_call", status=status, seq=first[call.step_id])
+        return StepRecord(
+            call.step_id,
+            call.run_id,
+            said.get("name"),
+            said.get("label"),
+            said.get("ordinal"),
+            "tool_call",
+            status,
+            call.error,
+            call.trace_id,
+            call.provider_id,
+            call.capability_level,
+            call.input_preview,
+            call.output_preview,
+            first[call.step_id],
+        )
 
     def unused(self, before: str) -> tuple[list[str], int]:
         """Return the bodies that only old events refer to, and how many runs wait."""
@@ -959,7 +971,65 @@ def _is_approval(query: port.ApprovalsWhere, approval: Approval) -> bool:
     )
 
 
+def _run_of(started: StoredEvent) -> RunRecord:
+    event, body = started.event, started.event.body
+    mine: Any = event
+    return RunRecord(
+        mine.run_id,
+        mine.trace_id,
+        mine.task_id,
+        body["parent_run_id"],
+        mine.conversation_id,
+        mine.principal,
+        body["task"]["task_type"],
+        body["title"],
+        mine.status,
+        started.ts,
+        None,
+        None,
+        body["artifacts"],
+        started.seq,
+        body.get("fence", 0),
+        body.get("worker"),
+    )
+
+
+def _own_step(ended: StoredEvent, seq: int) -> StepRecord:
+    body = ended.event.body
+    mine: Any = ended.event
+    return StepRecord(
+        mine.step_id,
+        mine.run_id,
+        body["name"],
+        body["label"],
+        body["ordinal"],
+        body["action"],
+        mine.status,
+        body["error"],
+        mine.trace_id,
+        mine.provider_id,
+        body.get("capability_level"),
+        body["input_preview"],
+        body["output_preview"],
+        seq,
+    )
+
+
 def _grant_record(one: _Grant) -> GrantRecord:
-    facts = one.grant.to_dict()
-    del facts["tool"]
-    return GrantRecord(**facts, uses_left=one.left, issued_at=one.issued_at, ended_at=one.ended_at)
+    grant = one.grant
+    return GrantRecord(
+        grant.grant_id,
+        grant.capability,
+        grant.subject,
+        grant.scope,
+        grant.scope_id,
+        grant.issuer,
+        grant.mode,
+        grant.expires_at,
+        grant.parent_grant,
+        grant.uses,
+        one.left,
+        grant.delegate,
+        one.issued_at,
+        one.ended_at,
+    )

@@ -34,11 +34,22 @@ class WireAnswer:
     """Nothing is answered as long as the connection lives."""
 
     @classmethod
-    def of(cls, body: Any, status: int = 200, **more: Any) -> WireAnswer:
+    def of(
+        cls,
+        body: Any,
+        status: int = 200,
+        *,
+        media_type: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        piece: int = 0,
+        stop_after: int | None = None,
+        hang: bool = False,
+    ) -> WireAnswer:
         """Return the answer for a recorded body: a text is an event stream, all else is JSON."""
-        if isinstance(body, str):
-            return cls(body.encode(), status, EVENT_STREAM, **more)
-        return cls(json.dumps(body, ensure_ascii=False).encode(), status, **more)
+        is_text = isinstance(body, str)
+        data = body if is_text else json.dumps(body, ensure_ascii=False)
+        kind = media_type or (EVENT_STREAM if is_text else JSON)
+        return cls(data.encode(), status, kind, headers or {}, piece, stop_after, hang)
 
 
 @dataclass(frozen=True, slots=True)

@@ -528,7 +528,7 @@ def rights(readers: Readers, query: RightsWhere) -> list[RightRecord]:
 
 
 def _right(row: Mapping[str, Any]) -> RightRecord:
-    grant = CapabilityGrant(**{name: row[name] for name in _ISSUED})
+    grant = CapabilityGrant.from_dict(row)
     return RightRecord(grant, row["uses_left"], row["issued_at"])
 
 
