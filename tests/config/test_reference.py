@@ -30,7 +30,7 @@ def is_written_well(setting):
 def test_sandbox_defaults_are_those_of_the_engines():
     box = SandboxLimits()
     names = [key.removeprefix("sandbox.") for key in SETTINGS if key.startswith("sandbox.")]
-    limits = [name for name in names if name not in {"workspace", "commands"}]
+    limits = [name for name in names if name not in {"workspace", "commands", "unfenced"}]
     assert {name: SETTINGS[f"sandbox.{name}"].default for name in limits} == {
         name: getattr(box, name) for name in SandboxLimits.__dataclass_fields__
     }
