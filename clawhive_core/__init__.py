@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clawhive_core.errors import ModelError as ModelError
     from clawhive_core.errors import SandboxUnavailable as SandboxUnavailable
     from clawhive_core.errors import ToolError as ToolError
+    from clawhive_core.execution.http.transport import origin_transport as origin_transport
     from clawhive_core.hive.hive import Hive as Hive
     from clawhive_core.model.constrained import ToolProbe as ToolProbe
     from clawhive_core.model.constrained import choice_schema as choice_schema

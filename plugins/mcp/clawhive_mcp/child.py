@@ -27,6 +27,8 @@ MAX_LINE = 16 * 1024 * 1024
 _ENDS = 256
 """Bytes of both ends of an unreadable line, in which the id that it answers is looked for."""
 _TAIL = 4_096
+_SHOWN = 1_500
+"""Characters of stderr's end that an error shows."""
 _CHUNK = 64 * 1024
 _EOF_SECONDS = 2.0
 _TERM_SECONDS = 1.0
@@ -117,7 +119,7 @@ class Child:
         parts = [] if code is None else [f"it ended with {_ending(code)}"]
         if self._noise:
             parts.append(f"{self._noise} lines on its stdout were no messages")
-        if said := printable(self._stderr.decode("utf-8", "replace")):
+        if said := printable(self._stderr.decode("utf-8", "replace")[-_SHOWN:]):
             parts.append(f"stderr: {said}")
         return "; ".join(parts)
 

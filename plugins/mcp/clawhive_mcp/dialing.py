@@ -1,4 +1,4 @@
-"""Attempts to reach a server: the SDK's client over a process, or over an injected one."""
+"""Attempts to reach a server: the SDK's client over a process, over HTTP, or an injected one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from clawhive_mcp.connection import Dialed, Dialing, Listing, as_context
 from clawhive_mcp.errors import log
 from clawhive_mcp.servers import Server
 
+_READ_SECONDS = 300.0
+"""Seconds in which a stream of a server's messages must say something."""
+_MAX_BODY = 64 * 1024 * 1024
+"""Bytes of one answer over HTTP; a stream that is longer is opened again."""
 _PROBE_SHARE = 0.4
 """The part of the time to connect in which a server must answer `server/discover`."""
 
@@ -37,8 +41,9 @@ class ServerDial:
         from clawhive_mcp.screen import Screen
 
         screen = Screen(self.server.connect_timeout_ms / 1000 * _PROBE_SHARE, dialing.lost)
-        child = Child(self.server, self.env)
-        client = _client(self.server, screen.around(child.streams()), dialing, self.root)
+        child = None if self.server.url else Child(self.server, self.env)
+        streams = _over_http(self.server) if child is None else child.streams()
+        client = _client(self.server, screen.around(streams), dialing, self.root)
         return _Attempt(client, screen, child)
 
 
@@ -68,6 +73,30 @@ class _Attempt:
     def story(self) -> str:
         """The end of the process."""
         return "" if self.child is None else self.child.story
+
+
+@asynccontextmanager
+async def _over_http(server: Server) -> AsyncGenerator[Any]:
+    """Give the SDK's streams over HTTP: to the server's own origin, and to no address inside.
+
+    Only the user's or a trusted file names an address, and only an address that it names itself
+    may be one of this machine's own networks. The SDK sends headers to this origin alone.
+    """
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from clawhive_core import HttpLimits, origin_transport
+
+    url = str(server.url)
+    limits = HttpLimits(total=None, read=_READ_SECONDS, body=_MAX_BODY)
+    transport = origin_transport(url, limits)
+    async with (
+        httpx2.AsyncClient(
+            transport=transport, headers=server.headers, trust_env=False, timeout=None
+        ) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams
 
 
 @asynccontextmanager
