@@ -20,6 +20,8 @@ from typing import Any, cast
 from clawhive_mcp.connection import Listing
 from clawhive_mcp.servers import Server
 
+DEAD_SECONDS = 60.0
+"""For so long nobody waits for a server that could not be reached."""
 FRESH_SECONDS = 24 * 3600
 """For so long a server is not started only to see whether its tools are still the same."""
 _SCHEMA = 1
@@ -36,6 +38,13 @@ class Kept:
     """The time of that, in seconds since 1970."""
     failure: str = ""
     """The reason why it could not be reached the last time; empty where it was."""
+    tried: float = 0.0
+    """The time when it was last tried to be reached."""
+
+    @property
+    def is_known_dead(self) -> bool:
+        """Whether it was never reached, and was tried so lately that nobody waits for it again."""
+        return self.listing is None and 0 <= time.time() - self.tried < DEAD_SECONDS
 
     @property
     def is_fresh(self) -> bool:
@@ -66,10 +75,11 @@ class ListingCache:
     def read(self) -> Kept | None:
         """Return what is kept, None where nothing usable is."""
         try:
-            if self.path.stat().st_size > _LARGEST:
+            file = self.path.stat()
+            if file.st_size > _LARGEST:
                 return None
             value = json.loads(self.path.read_bytes())
-            return _kept(value) if value["schema"] == _SCHEMA else None
+            return _kept(value, file.st_mtime) if value["schema"] == _SCHEMA else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -112,7 +122,7 @@ def cache_folder(env: Mapping[str, str]) -> Path:
     return base / "clawhive" / "mcp"
 
 
-def _kept(value: Mapping[str, Any]) -> Kept:
+def _kept(value: Mapping[str, Any], tried: float) -> Kept:
     """Return what was read.
 
     Raises:
@@ -132,7 +142,7 @@ def _kept(value: Mapping[str, Any]) -> Kept:
             "legacy" if table["era"] == "legacy" else "2026-07-28",
             table["discovery"],
         )
-    return Kept(listing, float(value["at"]), str(value["failure"]))
+    return Kept(listing, float(value["at"]), str(value["failure"]), tried)
 
 
 def _is_definition(value: Any) -> bool:

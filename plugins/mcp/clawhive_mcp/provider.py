@@ -26,6 +26,8 @@ from clawhive_mcp.tools import ServerTool, changes, is_same, tools_of
 
 _FIRST_SECONDS = 8.0
 """Seconds for which the catalog waits for a server that was never reached; less than it waits."""
+_LATER_SECONDS = 3.0
+"""Seconds before a server with an old list is started to renew it: short commands start none."""
 _MARGIN_SECONDS = 0.5
 """Seconds of a call's own deadline that are left to say how it ended."""
 
@@ -158,12 +160,14 @@ class MCPProvider:
         if kept is not None and kept.is_fresh:
             return
         if self._asking is None:
-            self._asking = asyncio.create_task(self._ask())
-        if kept is None:
+            pause = 0.0 if self._now is None else _LATER_SECONDS
+            self._asking = asyncio.create_task(self._ask(pause))
+        if self._now is None and (kept is None or not kept.is_known_dead):
             await asyncio.wait([self._asking], timeout=_FIRST_SECONDS)
 
-    async def _ask(self) -> None:
+    async def _ask(self, pause: float) -> None:
         """Reach the server; what it lists comes to `_heard`, what is wrong to the log."""
+        await asyncio.sleep(pause)
         event, problem = "mcp.list_tools.failed", ""
         try:
             await self._connection.listing()

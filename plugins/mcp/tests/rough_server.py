@@ -165,7 +165,7 @@ def answer(message):
 def main():
     note({"started": os.getpid()})
     note({"run": os.environ.get("CLAWHIVE_RUN"), "names": sorted(os.environ)})
-    if PLAN.get("start") == "die":
+    if PLAN.get("start") == "die" and not Path(PLAN.get("mark", "")).is_file():
         sys.stderr.write("no such database: \x1b[31mx.db\n")
         sys.exit(4)
     if PLAN.get("stubborn"):

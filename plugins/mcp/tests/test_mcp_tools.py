@@ -140,6 +140,34 @@ async def test_a_second_process_has_the_tools_without_starting_the_server(place)
     assert len(place.notes("started")) == 2
 
 
+async def test_an_old_list_is_renewed_beside_the_work(place, monkeypatch):
+    path = place.folder / "tools.json"
+    path.write_text(json.dumps([tool("x")]))
+    server = place.rough(tools_file=str(path))
+    await place.provider(server).list_tools()
+    monkeypatch.setattr("clawhive_mcp.cache.FRESH_SECONDS", 0.0)
+    hasty = place.provider(server)
+    assert await names(hasty) == ["x"]
+    await hasty.close()
+    assert len(place.notes("started")) == 1
+    monkeypatch.setattr("clawhive_mcp.provider._LATER_SECONDS", 0.0)
+    path.write_text(json.dumps([tool("x"), tool("y")]))
+    later, changed = place.provider(server), asyncio.Event()
+    later.subscribe(changed.set)
+    assert await names(later) == ["x"]
+    await changed.wait()
+    assert await names(later) == ["x", "y"]
+
+
+async def test_a_dead_server_is_waited_for_again_after_a_while(place, monkeypatch):
+    mark = place.folder / "mark"
+    server = place.rough(mark=str(mark), start="die")
+    assert await names(place.provider(server)) == []
+    mark.touch()
+    monkeypatch.setattr("clawhive_mcp.cache.DEAD_SECONDS", 0.0)
+    assert await names(place.provider(server)) == ["add", "echo"]
+
+
 async def test_another_command_is_another_server(place):
     await place.provider().list_tools()
     await place.provider(tools=[tool("other")]).list_tools()
