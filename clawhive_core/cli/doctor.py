@@ -154,7 +154,7 @@ def _plugins(settings: Settings) -> Iterator[Check]:
 
 def _engines(settings: Settings) -> Iterator[Check]:
     """Say for each listed command which engine runs it."""
-    from clawhive_core.execution.sandbox.broker import way_to_run
+    from clawhive_core.execution.sandbox.broker import engine_hint
 
     found = [each.value for each in settings.plugins().contributions("clawhive_sandboxes")]
     for program in settings.config().get("sandbox.commands"):
@@ -163,7 +163,7 @@ def _engines(settings: Settings) -> Iterator[Check]:
             names = ", ".join(f"{engine.name} {engine.version}" for engine in engines)
             yield Check(f"sandbox {program}", "ok", names)
         else:
-            way = way_to_run(program.split()[0], found)
+            way = engine_hint(program.split()[0], found)
             yield Check(f"sandbox {program}", "missing", "no engine runs it", way)
     if not os.environ.get("CLAWHIVE_RUN"):
         return

@@ -49,13 +49,13 @@ from clawhive_core.execution.outcomes import (
     Refused,
     RefusedMidway,
     cancelled,
+    checked_result,
     crash_of,
     error_of,
     failure_of,
-    finish,
+    interrupted,
     parked_result,
     partial_result,
-    stopped,
 )
 from clawhive_core.execution.pending import (
     Parked,
@@ -405,7 +405,7 @@ class Executor:
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
-            failure = stopped(meta, seconds, cut=work.is_cut)
+            failure = interrupted(meta, seconds, cut=work.is_cut)
             if overdue.fate == "abandoned":
                 return self._fail(pending, context.partial, "abandoned", failure)
         except ClawHiveError as error:
@@ -464,7 +464,7 @@ class Executor:
     def _record(self, pending: PendingCall, context: ToolContext, result: Any) -> Outcome:
         """Check and cut what the tool answered, and record it."""
         meta = _tool(pending).meta
-        finished, portable = finish(
+        finished, portable = checked_result(
             result, meta, pending.call.id, self._validators, context.nested_artifacts
         )
         if isinstance(finished, Refusal):

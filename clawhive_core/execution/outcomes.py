@@ -52,7 +52,7 @@ class RefusedMidway(ToolError):
         self.refusal = refusal
 
 
-def finish(
+def checked_result(
     result: Any,
     meta: ToolMeta,
     call_id: str,
@@ -182,7 +182,7 @@ def crash_of(meta: ToolMeta, error: BaseException) -> Refusal:
     return Refusal("tool_failed", _cut(message, _MAX_MESSAGE), next_step)
 
 
-def stopped(meta: ToolMeta, seconds: float, *, cut: bool) -> Refusal:
+def interrupted(meta: ToolMeta, seconds: float, *, cut: bool) -> Refusal:
     """Return the error of a tool whose time was up, or that was cut as its rights were revoked."""
     if cut:
         return Refusal(

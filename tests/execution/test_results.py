@@ -2,7 +2,7 @@ import pytest
 
 from clawhive_core.catalog.validation import Validators
 from clawhive_core.errors import InvalidInput
-from clawhive_core.execution.outcomes import error_of, finish, partial_result
+from clawhive_core.execution.outcomes import checked_result, error_of, partial_result
 from clawhive_core.execution.pending import input_of
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.refusal import Refusal
@@ -13,7 +13,7 @@ ARTIFACT = Artifact("a.txt", "text/plain", 3, "00")
 
 
 def finished(result, **fields):
-    return finish(result, tool_meta(**fields), "call_1", Validators())[0]
+    return checked_result(result, tool_meta(**fields), "call_1", Validators())[0]
 
 
 def test_a_result_is_nobodys_to_change_once_it_is_finished():

@@ -129,7 +129,7 @@ def read_target(url: str) -> Target:
     try:
         capability = url_capability("net.http", url)
     except CapabilityError as error:
-        fix = "write one that every client, proxy and server reads alike"
+        fix = "write one that every client, proxy and server reads in the same way"
         raise invalid_request(error.message, url, fix) from error
     target = Target(capability, _path(url, capability))
     if target.port in BLOCKED_PORTS:

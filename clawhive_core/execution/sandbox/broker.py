@@ -262,7 +262,7 @@ def _unusable(engine: SandboxEngine, error: SandboxUnavailable) -> ToolError:
     )
 
 
-def way_to_run(program: str, engines: Sequence[SandboxEngine]) -> str:
+def engine_hint(program: str, engines: Sequence[SandboxEngine]) -> str:
     """Return what somebody can do who wants to run a program that no engine runs."""
     there = sorted({each.split()[0] for engine in engines for each in engine.programs})
     if not there:
@@ -278,7 +278,7 @@ def _no_engine(program: str, engines: Sequence[SandboxEngine]) -> ToolError:
     return ToolError(
         f"no installed sandbox engine runs `{program}`",
         code="sandbox_unavailable",
-        fix=way_to_run(name, engines),
+        fix=engine_hint(name, engines),
         data={"wants": name},
     )
 
