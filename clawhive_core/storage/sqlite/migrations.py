@@ -206,7 +206,10 @@ def schema_differences(
     found = _objects(connection)
     if known and _fingerprint(found) == known:
         return SchemaDifferences()
-    made, have = _by_name(_made(schemas)), _by_name(found)
+    wanted_objects = _made(tuple(schemas))
+    if found == wanted_objects:
+        return SchemaDifferences()
+    made, have = _by_name(wanted_objects), _by_name(found)
     ours = {name for kind, name in made if kind in {"table", "view"}}
     problems: list[str] = []
     others: list[str] = []
@@ -236,11 +239,12 @@ def stored_schemas(
 
 def fingerprint_of(schemas: Sequence[RoomSchema]) -> str:
     """Return the fingerprint of the objects that migrations make: SHA-256, 32 digits of it."""
-    return _fingerprint(_made(schemas))
+    return _fingerprint(_made(tuple(schemas)))
 
 
-def _made(schemas: Sequence[RoomSchema]) -> list[tuple[str, ...]]:
-    with closing(_in_memory(tuple(schemas))) as fresh:
+@lru_cache(maxsize=4)
+def _made(schemas: tuple[RoomSchema, ...]) -> list[tuple[str, ...]]:
+    with closing(_in_memory(schemas)) as fresh:
         return _objects(fresh)
 
 
