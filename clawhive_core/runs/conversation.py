@@ -205,13 +205,13 @@ class _Run:
         if self.answer is None:
             messages = (*base.messages, *self.without)
         else:
-            said = self._said([] if self.is_whole else list(base.messages))
+            said = self._last_request([] if self.is_whole else list(base.messages))
             said = _without_plans(said, self.plans) if self.plans else said
             messages = (*said, self.answer)
         depth = 0 if self.is_whole else base.depth + 1
         return Transcript(self.run_id, messages, answers, depth, extended(base, messages))
 
-    def _said(self, sent: list[LlmMessage]) -> list[LlmMessage]:
+    def _last_request(self, sent: list[LlmMessage]) -> list[LlmMessage]:
         """Return the messages of the last turn's request."""
         said = sent
         for count, is_a_turn, new in self.asked:
@@ -254,7 +254,7 @@ class History:
     answers: int = 0
     """How many answers came, those included that the conversation does not hold any more."""
     _hash: Any = None
-    _said: tuple[Any, list[Any], bytes] | None = None
+    _last_answer: tuple[Any, list[Any], bytes] | None = None
 
     @property
     def digest(self) -> str:
@@ -273,7 +273,7 @@ class History:
         value = [block_to_json(block) for block in content]
         data = canonical(value)
         self.answers += 1
-        self._said = (content, value, data)
+        self._last_answer = (content, value, data)
         return Blob(value, encoded=data)
 
     def extend(self, messages: Sequence[LlmMessage], redactor: Redaction) -> list[Blob]:
@@ -298,8 +298,8 @@ class History:
 
     def _encoded(self, message: LlmMessage) -> tuple[Any, bytes]:
         """Return a message as JSON, and its canonical encoding."""
-        if self._said is not None and message.role == "assistant":
-            content, value, data = self._said
+        if self._last_answer is not None and message.role == "assistant":
+            content, value, data = self._last_answer
             if message.content is content:
                 encoded = b'{"content":%b,"role":"assistant"}' % data
                 return {"role": "assistant", "content": value}, encoded

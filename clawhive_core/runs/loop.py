@@ -217,7 +217,7 @@ class Loop:
             self._note(TOOLS_CHANGED, found.to_dict(), self._step(turn))
 
     def _enabled(self, result: ToolResult, turn: int, index: int) -> ToolResult:
-        """Take a result; one that brings tools tells what is offered with it from now on."""
+        """Take a result; one that enables tools tells what is offered with it from now on."""
         enables, step_id = result.enables, f"{self._step(turn)}.{index}"
         if enables is None:
             return result

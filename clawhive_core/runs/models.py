@@ -143,7 +143,7 @@ class Models:
     Args:
         adapters: Adapters by name; asked when a model is first needed.
         journal: Where requests and responses are recorded.
-        patience: How long the provider of a name is waited for; asked once for each.
+        request_limits: The limits of requests to the provider of a name; asked once for each.
         answers_before: How many answers the conversation of a run had before the run.
         embedders: What makes vectors.
     """
@@ -152,13 +152,13 @@ class Models:
         self,
         adapters: Callable[[], Mapping[str, LlmAdapter]],
         journal: Journal,
-        patience: Callable[[str], RequestLimits] = lambda _: RequestLimits(),
+        request_limits: Callable[[str], RequestLimits] = lambda _: RequestLimits(),
         answers_before: Callable[[str], int] = lambda _: 0,
         embedders: Embedders | None = None,
     ) -> None:
         self.adapters = adapters
         self.embedders = embedders or Embedders()
-        self.patience = cache(patience)
+        self.request_limits = cache(request_limits)
         self.answers_before = answers_before
         self._journal = journal
         self._redactor = journal.redactor
@@ -191,9 +191,9 @@ class Models:
                 `right_revoked` where it does no longer.
         """
         adapter, name = self.adapter(request.model)
-        right = self._allow(adapter, scope)
+        right = self._authorize(adapter, scope)
         started = self._started(request, scope)
-        if self._leaves(adapter):
+        if self._is_remote(adapter):
             # Before it leaves this process, this and all that was recorded before is durable.
             await self._journal.append(started, expects=scope.run.owned)
         else:
@@ -230,9 +230,9 @@ class Models:
         """
         asked = checked_texts(texts)
         embedder, called = self.embedder(model, scope)
-        right = self._allow(embedder, scope)
+        right = self._authorize(embedder, scope)
         started = _embedding_started(called, model, asked, scope)
-        if self._leaves(embedder):
+        if self._is_remote(embedder):
             await self._journal.append(started, expects=scope.run.owned)
         else:
             self._journal.post(started, expects=scope.run.owned)
@@ -253,14 +253,16 @@ class Models:
         del scope
         return self.embedders.of(model)
 
-    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+    def open_account(
+        self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None
+    ) -> Budget:
         """Open a run's account, below that of the run which started it, where that one is here."""
         above = None if parent_run_id is None else self._budgets.get(parent_run_id)
         budget = Budget(limits) if above is None else above.below(limits)
         self._budgets[run_id] = budget
         return budget
 
-    def go_on(self, run_id: str, history: History) -> None:
+    def continue_from(self, run_id: str, history: History) -> None:
         """Let a run's requests go on from what was said before it, which the log holds."""
         self._histories.setdefault((run_id, None), history)
 
@@ -270,7 +272,7 @@ class Models:
             known = self._budgets[run_id] = Budget()
         return known
 
-    def used(self, run_id: str) -> Usage:
+    def close_account(self, run_id: str) -> Usage:
         """Return what a run's model calls used, close its account and forget its conversation."""
         for key in [key for key in self._histories if key[0] == run_id]:
             del self._histories[key]
@@ -282,7 +284,7 @@ class Models:
     ) -> LlmResponse:
         """Ask the adapter; an error holds the text that came before it (`data["partial"]`)."""
         streams = scope.run.streams and scope.parent_invocation_id is None
-        limits, called = self.patience(adapter.name).limits, f"{adapter.name}:{request.model}"
+        limits, called = self.request_limits(adapter.name).limits, f"{adapter.name}:{request.model}"
         heard: PartialResponse | None = None
 
         def ask(seconds: float) -> Awaitable[LlmResponse]:
@@ -294,7 +296,7 @@ class Models:
 
         bound = MAX_BODY.set(limits.size)
         try:
-            response = await self._asked(adapter, request.model, scope, right, ask)
+            response = await self._ask_provider(adapter, request.model, scope, right, ask)
             limits.check(response, called)
         except Exception as failure:
             if heard is None or not (text := heard.text):
@@ -316,12 +318,12 @@ class Models:
             del seconds
             return embedder.embed(texts, name)
 
-        answer = await self._asked(embedder, name, scope, right, ask)
-        self.patience(embedder.name).limits.check(answer, called)
+        answer = await self._ask_provider(embedder, name, scope, right, ask)
+        self.request_limits(embedder.name).limits.check(answer, called)
         found = unit_vectors(answer, texts, called)
         return replace(found, usage=countable(found.usage))
 
-    async def _asked(
+    async def _ask_provider(
         self,
         provider: Provider,
         model: str,
@@ -330,12 +332,12 @@ class Models:
         ask: Callable[[float], Awaitable[T]],
     ) -> T:
         """Ask a provider, and again where that may help, within the run's budget and rights."""
-        patience, attempt = self.patience(provider.name), 0
-        ends = time.monotonic() + patience.limits.seconds
+        bounds, attempt = self.request_limits(provider.name), 0
+        ends = time.monotonic() + bounds.limits.seconds
         while True:
             left, in_all = self.budget(scope.run.run_id).check(), ends - time.monotonic()
             attempt += 1
-            most = min(patience.seconds, in_all)
+            most = min(bounds.seconds, in_all)
             seconds = most if left is None else min(most, left)
             try:
                 return await _attempt(provider, scope, right, seconds, ask)
@@ -344,20 +346,20 @@ class Models:
                 if seconds < most:
                     raise budget_exceeded("seconds", f"{name} had not answered by then") from None
                 # Not made again: whoever waited this long should not wait as long once more.
-                if in_all < patience.seconds:
-                    what = f"{name} did not answer within {patience.limits.seconds:g} s in all"
+                if in_all < bounds.seconds:
+                    what = f"{name} did not answer within {bounds.limits.seconds:g} s in all"
                     raise _timed_out(LIMITS["seconds"], what) from None
                 what = f"{name} did not answer within {seconds:g} s"
                 raise _timed_out(f"models.{provider.name}.timeout_sec", what) from None
             except ModelError as error:
                 import random
 
-                wait = retry_delay(error, attempt, patience.retries, random.random())  # noqa: S311 - jitter
+                wait = retry_delay(error, attempt, bounds.retries, random.random())  # noqa: S311 - jitter
                 if wait is None or (left is not None and wait > left) or wait > in_all:
                     raise
                 self._retried(model, scope, error, wait)
             await anyio.sleep(wait)
-            right = self._allow(provider, scope)
+            right = self._authorize(provider, scope)
 
     def _retried(self, model: str, scope: CallScope, error: ModelError, wait: float) -> None:
         """Record that an attempt failed, and let listeners forget what they saw of it."""
@@ -369,7 +371,7 @@ class Models:
         self._post(scope, "model.retry", body, "failed")
         scope.run.signal(Signal("again", scope.step_id, model, text=error.message))
 
-    def _allow(self, adapter: Provider, scope: CallScope) -> str:
+    def _authorize(self, adapter: Provider, scope: CallScope) -> str:
         """Return the id of the grant that allows to ask an adapter.
 
         Raises:
@@ -387,7 +389,7 @@ class Models:
             )
         return authority.rule
 
-    def _leaves(self, adapter: Provider) -> bool:
+    def _is_remote(self, adapter: Provider) -> bool:
         """Whether what an adapter is asked leaves this process."""
         return adapter.host is not None
 
@@ -406,7 +408,7 @@ class Models:
             "new": new,
             "max_tokens": request.max_tokens,
             "tool_choice": request.tool_choice,
-            **_asked(request),
+            **_further_facts(request),
         }
         prechecked = _is_portable([request.model, request.max_tokens, request.tool_choice])
         return scope.event("model.start", body, "running", prechecked=prechecked)
@@ -512,7 +514,7 @@ def _call_of(provider: str) -> Capability:
     return parse(f"model.call:{provider}")
 
 
-def _asked(request: LlmRequest) -> dict[str, Any]:
+def _further_facts(request: LlmRequest) -> dict[str, Any]:
     """Return what else a request asks for; nothing where it is the rule."""
     plain = request.response_schema is None and request.temperature is None
     if plain and request.reasoning is None and not request.options:

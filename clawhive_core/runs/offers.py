@@ -1,4 +1,4 @@
-"""The offer to an agent from the start: its tools, its skills, and what these may bring."""
+"""The offer to an agent from the start: its tools, its skills, and what these may enable."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def skill_prompt(library: SkillLibrary, skills: SkillTools, tools: Iterable[Tool
 
     Args:
         library: The skills.
-        skills: Those whose body is told from the start, and what skills bring.
+        skills: Those whose body is told from the start, and the tools that skills enable.
         tools: The tools that the model is offered.
 
     Raises:

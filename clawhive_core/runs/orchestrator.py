@@ -52,7 +52,7 @@ class ToolSource(Protocol):
 
 
 class NoToolSource:
-    """Brings nothing: a replay with one side live, a loop that is given its tools."""
+    """A source without tools: a replay with one side live, a loop that is given its tools."""
 
     def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return nothing."""
@@ -87,7 +87,7 @@ class Orchestrator:
             LogWriteFailed: The log cannot be written.
         """
         await self.start(request)
-        return await self.go_on(request)
+        return await self.execute(request)
 
     async def resume(self, request: RunRequest) -> RunResult:
         """Take up a run that waits or was interrupted, and run it to its end or next stop.
@@ -100,9 +100,9 @@ class Orchestrator:
         body = {"reason": "it was resumed", "fence": fence, "worker": self.journal.worker}
         event = self._event(request, "run.status", body, "running")
         await self._taken(request, event, expects=(RunIs(run_id, STOPPED, fence - 1),))
-        return await self.go_on(request, self.children_usage(run_id))
+        return await self.execute(request, self.children_usage(run_id))
 
-    async def go_on(self, request: RunRequest, used: Usage | None = None) -> RunResult:
+    async def execute(self, request: RunRequest, used: Usage | None = None) -> RunResult:
         """Execute a run that was started or taken up, and record how it ended or why it stops.
 
         Args:
@@ -110,7 +110,9 @@ class Orchestrator:
             used: What the runs that it started used before.
         """
         run_id = request.scope.run_id
-        account = self.models.allot(run_id, request.limits.budget, request.scope.parent_run_id)
+        account = self.models.open_account(
+            run_id, request.limits.budget, request.scope.parent_run_id
+        )
         if used is not None:
             account.draw(used)
         try:
@@ -261,7 +263,7 @@ class Orchestrator:
             request.setup.persona,
         )
         if (history := request.continuation.history) is not None:
-            self.models.go_on(request.scope.run_id, history)
+            self.models.continue_from(request.scope.run_id, history)
         loop = Loop(
             self.invoker,
             self.models,
@@ -319,11 +321,11 @@ class Orchestrator:
         await self.journal.append(event, expects=expects)
 
     def _used(self, run_id: str) -> Usage:
-        return self.models.used(run_id) + self.children_usage(run_id)
+        return self.models.close_account(run_id) + self.children_usage(run_id)
 
     async def _park(self, request: RunRequest) -> None:
         run_id = request.scope.run_id
-        self.models.used(run_id)
+        self.models.close_account(run_id)
         body: dict[str, Any] = {"reason": "a person must answer"}
         if warnings := [*callback_warnings(request.scope.ask), *_unheard(request)]:
             body["warnings"] = warnings

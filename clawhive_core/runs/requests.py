@@ -207,8 +207,8 @@ class RequestMaker(Caching):
         starts = started_by_type(startable(self.config, self.catalog, principal), full_name)
         return replace(request, delegates=starts)
 
-    def considered(self, options: RunOptions, task: str | None = None) -> RunRequest:
-        """Return the request of a run that is only thought of, of a task type or of nothing.
+    def hypothetical(self, options: RunOptions, task: str | None = None) -> RunRequest:
+        """Return the request of a run that nobody starts, of a task type or of none.
 
         Raises:
             UnknownTaskType: No loaded skill has it.
@@ -296,12 +296,14 @@ class RequestMaker(Caching):
         if run.parent_run_id is not None:  # what it has for good its parent gave it
             since = [each for each in since if each.scope == "session"]
         variables = self._variables(run.artifacts)
-        declared = replace(self._permitted(request), variables=variables, over=record.over)
+        declared = replace(
+            self._permitted(request), variables=variables, ended_steps=record.ended_steps
+        )
         rights += within(since, declared.permissions, variables)
         scope = replace(
             run,
             rules=self.rules(rights, run.artifacts),
-            asked=record.asked,
+            asked=record.asked_steps,
             grounds=self._remembered(request, record),
             fence=fence_of(self.log, run_id) + 1,
         )
@@ -552,8 +554,8 @@ def _unusable(folder: str, why: str) -> UsageError:
 def reserved(config: Config) -> list[str]:
     """Return the denies of the folders that are no tool's: the user's own, the sandboxes'."""
     folders = (config.user_dir, config.root / config.get("sandbox.workspace"))
-    held = [_everything_below(os.path.realpath(each)) for each in folders]
-    return [f"{verb}:{each}" for each in held for verb in _VERBS]
+    patterns = [_everything_below(os.path.realpath(each)) for each in folders]
+    return [f"{verb}:{each}" for each in patterns for verb in _VERBS]
 
 
 @lru_cache(maxsize=64)

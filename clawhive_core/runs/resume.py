@@ -48,7 +48,7 @@ from clawhive_core.runs.toolsets import Offer, Toolset
 
 
 class ResumingJournal(RecordedJournal):
-    """Holds a resumed run's events against the record, and appends those that it lacks."""
+    """Compares a resumed run's events with the record, and appends those that it lacks."""
 
     def __init__(self, record: RecordedRun, log: Ledger) -> None:
         super().__init__(record)
@@ -79,7 +79,7 @@ class ResumingJournal(RecordedJournal):
         return [event for event in events if not self._is_recorded(event)]
 
     def _is_recorded(self, event: Event) -> bool:
-        if event.kind not in COMPARED or not self._record.waiting.get((event.step_id, event.kind)):
+        if event.kind not in COMPARED or not self._record.pending.get((event.step_id, event.kind)):
             return False
         self._compare(event)
         return True
@@ -98,26 +98,30 @@ class ResumingModels(Models):
         journal: ResumingJournal,
         turns: RecordedRun | None = None,
     ) -> None:
-        super().__init__(live.adapters, journal, live.patience, live.answers_before, live.embedders)
+        super().__init__(
+            live.adapters, journal, live.request_limits, live.answers_before, live.embedders
+        )
         self._record = record
         self._live = live
         self._turns = turns
 
-    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+    def open_account(
+        self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None
+    ) -> Budget:
         """Open the run's account where its tools draw on it, with what they had used."""
-        budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
+        budget = self._budgets[run_id] = self._live.open_account(run_id, limits, parent_run_id)
         budget.charge(self._record.used_by_tools())
         return budget
 
-    def used(self, run_id: str) -> Usage:
+    def close_account(self, run_id: str) -> Usage:
         """Return what was used, before the stop and after it, by tools too."""
-        self._live.used(run_id)
-        return super().used(run_id)
+        self._live.close_account(run_id)
+        return super().close_account(run_id)
 
-    def _allow(self, adapter: Provider, scope: CallScope) -> str:
+    def _authorize(self, adapter: Provider, scope: CallScope) -> str:
         """Decide the requests that are sent now; those of the record were decided."""
         unsent = self._turns is not None or self._is_recorded(scope)
-        return "" if unsent else super()._allow(adapter, scope)
+        return "" if unsent else super()._authorize(adapter, scope)
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
@@ -137,8 +141,8 @@ class ResumingModels(Models):
             return super().embedder(recorded or model, scope)
         return cast("Embedder", None), recorded
 
-    def _leaves(self, adapter: Provider | None) -> bool:
-        return adapter is not None and super()._leaves(adapter)
+    def _is_remote(self, adapter: Provider | None) -> bool:
+        return adapter is not None and super()._is_remote(adapter)
 
     async def _embedded(
         self, embedder: Embedder, texts: Sequence[str], called: str, scope: CallScope, right: str
@@ -150,7 +154,7 @@ class ResumingModels(Models):
         return await super()._embedded(embedder, texts, called, scope, right)
 
     def _is_recorded(self, scope: CallScope) -> bool:
-        return any(self._record.waiting.get((scope.step_id, kind)) for kind in ANSWERS)
+        return any(self._record.pending.get((scope.step_id, kind)) for kind in ANSWERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +166,13 @@ class ResumingToolSource:
 
     def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what is offered from a turn on."""
-        if self.record.waiting.get((step_id, "model.start")):
+        if self.record.pending.get((step_id, "model.start")):
             return RecordedToolSource(self.record).updated_offer(request, revision, step_id)
         return self.live.updated_offer(request, revision, step_id)
 
     def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
-        """Return what a result brings."""
-        if self.record.waiting.get((step_id, "tools.enabled")):
+        """Return the tools that a result enables."""
+        if self.record.pending.get((step_id, "tools.enabled")):
             return RecordedToolSource(self.record).tools_named(request, names, step_id)
         return self.live.tools_named(request, names, step_id)
 
@@ -226,14 +230,14 @@ async def resume(live: LiveServices, orchestrator: Orchestrator, request: RunReq
     )
     try:
         await again.resume(request)
-    except Diverged as parted:
+    except Diverged as diverged:
         reason = "it does not go the way that its log says"
         body = {"reason": reason, "fence": request.scope.fence + 1}
         event = run_event(
             request.scope, request.principal, "run.status", body, status="interrupted"
         )
         await live.log.append(event, expects=request.scope.owned)
-        difference = parted.difference
+        difference = diverged.difference
         raise RunError(
             f"run {run_id} cannot go on: {'' if difference is None else difference.message}",
             code="not_resumable",
@@ -303,11 +307,11 @@ def ancestor_budgets(
             if above not in here:
                 start = start_of(log, above)
                 limits = BudgetLimits.from_dict(start.get("budget", {}))
-                account = models.allot(above, limits, start["parent_run_id"])
+                account = models.open_account(above, limits, start["parent_run_id"])
                 account.charge(total_usage(log, above, but=below))
                 opened.append(above)
         yield
     finally:
         for above in opened:
             if above not in here:  # else it was taken up meanwhile, with an account of its own
-                models.used(above)
+                models.close_account(above)

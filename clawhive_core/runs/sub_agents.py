@@ -84,7 +84,7 @@ class SubAgents:
 
     log: Ledger
     book: ApprovalBook
-    nursery: Callable[[], SubAgentRequests]
+    requests: Callable[[], SubAgentRequests]
     runner: Runner
     at_once: int
     """How many sub-agents one run may have at work at the same time."""
@@ -103,7 +103,7 @@ class SubAgents:
         async with slots.free:
             run_id = child_of_step(self.log, call.run.run_id, call.step_id)
             if run_id is None:
-                request = self.nursery().child(agent, task, call)
+                request = self.requests().make(agent, task, call)
                 run_id = request.scope.run_id
                 await self.runner.run(request)
             else:
@@ -270,7 +270,7 @@ class SubAgentRequests:
     log: Ledger
     maker: RequestMaker
 
-    def child(self, agent: Agent, task: str, call: CallScope) -> RunRequest:
+    def make(self, agent: Agent, task: str, call: CallScope) -> RunRequest:
         """Return the request of a sub-agent: a session of its own, in its parent's trace.
 
         Its rights are what its parent may give on, its tools those that its parent sees and gives

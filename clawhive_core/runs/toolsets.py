@@ -76,14 +76,14 @@ class SkillTools:
         """Return what `to_dict` wrote; older runs have none."""
         if value is None:
             return cls()
-        brings = {
+        toolsets = {
             name: Toolset(
                 tuple(ToolDef(*each) for each in row["tools"]),
                 tuple((name, why) for name, why in row["left_out"]),
             )
             for name, row in value["brings"].items()
         }
-        return cls(tuple(value["active"]), tuple(value["opened"]), brings, value["bounded"])
+        return cls(tuple(value["active"]), tuple(value["opened"]), toolsets, value["bounded"])
 
     @property
     def further_tools(self) -> tuple[ToolDef, ...]:

@@ -29,7 +29,7 @@ from clawhive_core.runs.run import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class HypotheticalCall:
-    """The place of a considered call: a run with options, of a task type, and its step."""
+    """The place of a call that nobody makes: a run with options, of a task type, and its step."""
 
     options: RunOptions
     task: str | None = None
@@ -44,7 +44,7 @@ class HypotheticalCall:
             UnknownTaskType: No loaded skill has the task type.
             UsageError: There is no such agent.
         """
-        request = maker.considered(self.options, self.task)
+        request = maker.hypothetical(self.options, self.task)
         of_steps = [grant for grants in _of_steps(request).values() for grant in grants]
         return in_force(
             request.principal, request.scope.rules, maker.catalog.current.meta_of, of_steps
@@ -57,7 +57,7 @@ class HypotheticalCall:
             UnknownTaskType: No loaded skill has the task type.
             UsageError: There is no such agent or step.
         """
-        request = maker.considered(self.options, self.task)
+        request = maker.hypothetical(self.options, self.task)
         run = request.scope
         if self.step is None:
             return CallScope(run, request.principal, f"{run.run_id}/explain")

@@ -28,21 +28,21 @@ class DeclaredRights:
 
     permissions: Sequence[str] = ()
     """The most that its tasks may get; nothing is cut where there are none."""
-    counts: bool = False
-    """Whether they are given too: a trusted skill's are."""
-    of_steps: Sequence[str] = ()
+    is_trusted: bool = False
+    """Whether the skill is trusted: only then they are given too."""
+    stated: Sequence[str] = ()
     """What its steps state for themselves."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """The absolute paths of `workspace`, `run` and `home`."""
-    over: Collection[str | None] = ()
+    ended_steps: Collection[str | None] = ()
     """The ids of steps that had ended before the run was resumed: they get nothing again."""
 
     def of_task(self) -> list[str]:
         """Return what the skill gives the whole task: what none of its steps states for itself."""
-        stated = [self._read(text) for text in self.of_steps]
+        stated = [self._read(text) for text in self.stated]
         return [
             text
-            for text in (self.permissions if self.counts else ())
+            for text in (self.permissions if self.is_trusted else ())
             if not any(overlaps(self._read(text), each) for each in stated)
         ]
 
@@ -58,9 +58,9 @@ class DeclaredRights:
         Raises:
             CapabilityError: A permission cannot be used.
         """
-        if step_id in self.over:
+        if step_id in self.ended_steps:
             return []
-        vouched = self.counts and bool(self.permissions) and planner == PROCEDURE
+        vouched = self.is_trusted and bool(self.permissions) and planner == PROCEDURE
         mode: Mode = "allow" if vouched else "ask"
         blank = CapabilityGrant("", "", str(principal), "step", step_id, "skill", mode)
         wanted = [
@@ -95,9 +95,9 @@ def step_permissions(steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Elevation:
-    """The fate of a step whose grants count."""
+    """The state of a step whose grants count."""
 
-    over: bool = False
+    ended: bool = False
     """Whether it has ended, so that a resumed run does not give them again."""
 
 
@@ -123,5 +123,5 @@ async def elevated(
         yield elevation
     finally:
         gone = run.rules.revoke([grant.grant_id for grant in grants])
-        reason = ENDED if elevation.over else "its step waits, or was broken off"
+        reason = ENDED if elevation.ended else "its step waits, or was broken off"
         end_grants(journal, run, principal, gone, reason)

@@ -149,7 +149,7 @@ class PlanRunner:
                 result = await self._call(step, ordinal, self._values(), "")
             else:
                 result = await self._for_each(step, ordinal)
-            elevation.over = result.status != WAITING
+            elevation.ended = result.status != WAITING
             return result
 
     async def _for_each(self, step: PlannedStep, ordinal: int) -> StepResult:

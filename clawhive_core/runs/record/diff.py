@@ -1,4 +1,4 @@
-"""Two runs held against each other: what was asked, what it came to, how they ended."""
+"""The comparison of two runs: what was asked, what it came to, how they ended."""
 
 from __future__ import annotations
 

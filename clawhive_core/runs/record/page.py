@@ -176,7 +176,7 @@ class _Items:
                 self._moment(stored, f"plan of {body['plan']['planner']}", [("Plan", body["plan"])])
             case "tools.enabled":
                 names = [("Tools", body["tools"]), ("Not offered", body["left_out"])]
-                self._moment(stored, f"{body['skill'] or 'a result'} brings tools", names)
+                self._moment(stored, f"{body['skill'] or 'a result'} enables tools", names)
             case "tools.changed":
                 named = [each[0] for each in self._log.load(body["tools"])]
                 self._moment(stored, "other tools are offered", [("Tools", named)])

@@ -30,33 +30,33 @@ class WatchedRun:
     look: Callable[[], None]
     """Called at a look at the log where there is something new."""
     task: Task[Any] | None
-    asked: bool = False
-    lost: bool = False
+    is_cancelled: bool = False
+    is_lost: bool = False
 
-    def ask(self) -> None:
+    def cancel(self) -> None:
         """Cancel the task that executes it, once."""
-        if not self.asked and self.task is not None:
+        if not self.is_cancelled and self.task is not None:
             self.task.cancel()
-        self.asked = True
+        self.is_cancelled = True
 
     def take(self, fence: int, is_unwanted: bool) -> None:
         """Take what the log says of it: another one's fence is higher."""
         if fence > self.fence:
-            self.lost = True
-            self.ask()
+            self.is_lost = True
+            self.cancel()
         elif is_unwanted and fence == self.fence:
-            self.ask()
+            self.cancel()
 
     def reason(self, error: BaseException) -> RunError | None:
         """Return why it ended with an error; None where the error says so itself."""
         if isinstance(error, Unmet):
-            if self.asked and self.task is not None:
+            if self.is_cancelled and self.task is not None:
                 self.task.uncancel()
             is_lost = error.expectation == RunOwnedBy(self.run_id, self.fence)
             return taken_over(self.run_id) if is_lost else None
-        if not self.asked or self.task is None or self.task.uncancel() > 0:
+        if not self.is_cancelled or self.task is None or self.task.uncancel() > 0:
             return None
-        if self.lost:
+        if self.is_lost:
             return taken_over(self.run_id)
         return RunError("the run was cancelled", code="cancelled", place=self.run_id)
 
@@ -97,7 +97,7 @@ class Watch:
         self._begin(run)
         try:
             try:
-                yield run.ask
+                yield run.cancel
             finally:
                 await self._end(run_id)
         except (asyncio.CancelledError, Unmet) as error:

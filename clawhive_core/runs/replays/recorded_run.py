@@ -52,7 +52,7 @@ ANSWERS = frozenset({"model.end", "embedding.end"})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place where a replay and its record part."""
+    """The first place where a replay differs from its record."""
 
     seq: int | None
     """The recorded event's number; None where the record has no such event."""
@@ -84,24 +84,24 @@ class Diverged(BaseException):
     """The replay stops here: a difference, or the end of an unfinished record."""
 
     def __init__(self, difference: Difference | None) -> None:
-        super().__init__("the replay and its record part")
+        super().__init__("the replay differs from its record")
         self.difference = difference
 
 
 @dataclass(slots=True)
 class RecordedRun:
-    """A recorded run, its events waiting to be repeated, by step and kind."""
+    """A recorded run, its events that wait to be repeated, by step and kind."""
 
     log: Ledger
     run_id: str
     start: StoredEvent
-    waiting: dict[tuple[str | None, str], deque[StoredEvent]]
+    pending: dict[tuple[str | None, str], deque[StoredEvent]]
     calls: dict[str | None, RecordedCall]
     """The calls of the planner or loop by step; a tool's own calls are repeated by the tool."""
     finished: bool
-    asked: frozenset[str | None] = frozenset()
+    asked_steps: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person, a tool's own calls too."""
-    over: frozenset[str | None] = frozenset()
+    ended_steps: frozenset[str | None] = frozenset()
     """The steps whose own grants ended with them."""
     compared: int = 0
 
@@ -112,24 +112,24 @@ class RecordedRun:
         Raises:
             NotReplayable: The log has no start of this run, or bodies of it were pruned.
         """
-        waiting: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
+        pending: dict[tuple[str | None, str], deque[StoredEvent]] = defaultdict(deque)
         calls: dict[str | None, RecordedCall] = {}
         start: StoredEvent | None = None
         finished = False
-        asked: set[str | None] = set()
-        over: set[str | None] = set()
+        asked_steps: set[str | None] = set()
+        ended_steps: set[str | None] = set()
         for stored in log.events(run_id=run_id):
             kind, step = stored.event.kind, stored.event.step_id
             if kind == "approval.requested":
-                asked.add(step)
+                asked_steps.add(step)
             if kind == "run.start":
                 start = stored
             elif kind == "run.end" and stored.event.status == "cancelled":
                 continue  # it was broken off, so its record ends in the middle
             elif kind == "grant.revoked" and stored.event.body.get("reason") == ENDED:
-                over.add(step)
+                ended_steps.add(step)
             elif kind in COMPARED:
-                waiting[step, kind].append(stored)
+                pending[step, kind].append(stored)
                 finished = finished or kind == "run.end"
             elif kind in CALL_KINDS and not is_nested(step):
                 calls.setdefault(step, RecordedCall(stored)).take(stored)
@@ -139,11 +139,20 @@ class RecordedRun:
             what = f"{pruned} of run {run_id}'s bodies were pruned; only their digests are left"
             fix = "nothing brings them back; `clawhive runs show RUN` shows the rest"
             raise NotReplayable(what, place=run_id, fix=fix)
-        return cls(log, run_id, start, waiting, calls, finished, frozenset(asked), frozenset(over))
+        return cls(
+            log,
+            run_id,
+            start,
+            pending,
+            calls,
+            finished,
+            frozenset(asked_steps),
+            frozenset(ended_steps),
+        )
 
     def take(self, step_id: str | None, kind: str) -> StoredEvent | None:
         """Return the next recorded event of a step and kind."""
-        queue = self.waiting.get((step_id, kind))
+        queue = self.pending.get((step_id, kind))
         return queue.popleft() if queue else None
 
     def take_call(self, call: ToolCall, scope: CallScope) -> RecordedCall | None:
@@ -161,11 +170,11 @@ class RecordedRun:
         """Return a body with its blobs resolved, stored or not yet."""
         return resolve_blobs(self.log, body)
 
-    def left_over(self) -> Difference | None:
+    def first_unrepeated(self) -> Difference | None:
         """Return the first recorded event that was not repeated; what tools asked for is not."""
         rest = [
             stored
-            for (step, _), queue in self.waiting.items()
+            for (step, _), queue in self.pending.items()
             for stored in queue
             if not is_nested(step)
         ]
@@ -185,7 +194,7 @@ class RecordedRun:
     def used_by_tools(self) -> Usage:
         """Return what the model calls of tools used: they count for the run, and do not repeat."""
         used = Usage()
-        for (step, kind), queue in self.waiting.items():
+        for (step, kind), queue in self.pending.items():
             if kind in ANSWERS and is_nested(step):
                 for stored in queue:
                     used += Usage.from_dict(stored.event.body["usage"])
@@ -257,7 +266,7 @@ def shortened(value: Any) -> str:
 
 def recorded_embedder(record: RecordedRun, scope: CallScope) -> str | None:
     """Return the model that a step of a record asked for vectors, None where it asked none."""
-    queue = record.waiting.get((scope.step_id, "embedding.start"))
+    queue = record.pending.get((scope.step_id, "embedding.start"))
     return queue[0].event.body["model"] if queue else None
 
 
@@ -268,7 +277,7 @@ def recorded_embeddings(record: RecordedRun, scope: CallScope) -> Embeddings:
         ModelError: It is recorded that the embedder failed.
         Diverged: The record ends before the answer.
     """
-    queue = record.waiting.get((scope.step_id, "embedding.end"))
+    queue = record.pending.get((scope.step_id, "embedding.end"))
     if not queue:
         raise Diverged(None)
     return embeddings_of(record.log, queue[0])
@@ -281,7 +290,7 @@ def recorded_answer(record: RecordedRun, scope: CallScope) -> LlmResponse:
         ModelError: It is recorded that the model failed.
         Diverged: The record ends before the answer.
     """
-    queue = record.waiting.get((scope.step_id, "model.end"))
+    queue = record.pending.get((scope.step_id, "model.end"))
     if not queue:
         raise Diverged(None)
     return response_of(record.log, queue[0])

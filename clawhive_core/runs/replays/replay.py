@@ -46,7 +46,7 @@ NOT_RECORDED = "not_recorded"
 
 
 class RecordedJournal:
-    """Takes a replay's events and holds each against the record."""
+    """Takes a replay's events and compares each with the record."""
 
     def __init__(self, record: RecordedRun) -> None:
         self._record = record
@@ -121,13 +121,13 @@ class RecordedToolSource:
     def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what was offered from a turn on, None where nothing changed."""
         del request, revision
-        queue = self.record.waiting.get((step_id, "tools.changed"))
+        queue = self.record.pending.get((step_id, "tools.changed"))
         return Offer.from_event(self.record.log, queue[0].event) if queue else None
 
     def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
-        """Return what a result brought."""
+        """Return the tools that a result enabled."""
         del request, names
-        queue = self.record.waiting.get((step_id, "tools.enabled"))
+        queue = self.record.pending.get((step_id, "tools.enabled"))
         return enabled_toolset(self.record.log, queue[0].event) if queue else Toolset()
 
 
@@ -179,12 +179,12 @@ class OfflineModels(Models):
         """Return which model the record asked at a step."""
         raise NotImplementedError
 
-    def _allow(self, adapter: Provider, scope: CallScope) -> str:
+    def _authorize(self, adapter: Provider, scope: CallScope) -> str:
         """Return no grant: rights were decided when the run was recorded."""
         del adapter, scope
         return ""
 
-    def _leaves(self, adapter: Provider) -> bool:
+    def _is_remote(self, adapter: Provider) -> bool:
         del adapter
         return False
 
@@ -196,9 +196,9 @@ class RecordedModels(OfflineModels):
         super().__init__(dict, RecordedJournal(record))
         self._record = record
 
-    def used(self, run_id: str) -> Usage:
+    def close_account(self, run_id: str) -> Usage:
         """Return what was used, by what was repeated and by the tools that were not."""
-        return super().used(run_id) + self._record.used_by_tools()
+        return super().close_account(run_id) + self._record.used_by_tools()
 
     async def _answer(
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
@@ -284,9 +284,9 @@ async def replay_exactly(
     )
     try:
         await again.run(request)
-        difference = record.left_over() if record.finished else None
-    except Diverged as parted:
-        difference = parted.difference
+        difference = record.first_unrepeated() if record.finished else None
+    except Diverged as diverged:
+        difference = diverged.difference
     report = ReplayReport(run_id, "exact", record.compared, difference, record.finished)
     await record_report(record, report)
     return report

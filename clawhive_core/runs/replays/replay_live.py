@@ -33,14 +33,14 @@ from clawhive_core.runs.replays.replay import NOT_RECORDED, OfflineModels, call_
 
 @dataclass(slots=True)
 class ObservedCalls:
-    """The acts of a repeated run, in order, to be held against the record."""
+    """The acts of a repeated run, in order, to be compared with the record."""
 
     calls: list[tuple[ToolCall, CallScope, Outcome | None]] = field(
         default_factory=list["tuple[ToolCall, CallScope, Outcome | None]"]
     )
 
     def differences(self, record: RecordedRun, output: Any, status: str) -> list[Difference]:
-        """Return where it and the record part: the calls of each step, the end."""
+        """Return where it differs from the record: the calls of each step, the end."""
         found: list[Difference] = []
         recorded = {_of(step or ""): call for step, call in record.calls.items()}
         made = {_of(scope.step_id): (call, scope, out) for call, scope, out in self.calls}
@@ -55,13 +55,15 @@ class RecordedModelTurns(OfflineModels):
     """Answers a new run's requests with what the model answered in the recorded one."""
 
     def __init__(self, record: RecordedRun, live: Models, journal: Journal) -> None:
-        super().__init__(live.adapters, journal, live.patience)
+        super().__init__(live.adapters, journal, live.request_limits)
         self._record = record
         self._live = live
 
-    def allot(self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None) -> Budget:
+    def open_account(
+        self, run_id: str, limits: BudgetLimits, parent_run_id: str | None = None
+    ) -> Budget:
         """Open the account where the tools' own requests draw on it."""
-        budget = self._budgets[run_id] = self._live.allot(run_id, limits, parent_run_id)
+        budget = self._budgets[run_id] = self._live.open_account(run_id, limits, parent_run_id)
         return budget
 
     async def _answer(
@@ -179,7 +181,7 @@ def _facts(log: Ledger, outcome: Outcome | None) -> str:
 
 
 def _end_difference(record: RecordedRun, output: Any, status: str) -> list[Difference]:
-    queue = record.waiting.get((None, "run.end"))
+    queue = record.pending.get((None, "run.end"))
     if not queue:
         return []
     stored = queue[0]
