@@ -155,11 +155,11 @@ async def _run(
 
 def waiting(hive: Hive, run: Mapping[str, Any]) -> Sequence[Approval]:
     """Return what waits for a person in a run that does, and in those that it started."""
-    from clawhive_core.runs.record.lineage import below
+    from clawhive_core.runs.record.lineage import descendants
 
     if run["status"] != "waiting_approval":
         return ()
-    runs = {run["run_id"], *below(hive.log, run["run_id"])}
+    runs = {run["run_id"], *descendants(hive.log, run["run_id"])}
     return [each for each in hive.approvals.list("pending") if each.run_id in runs]
 
 
@@ -236,8 +236,8 @@ def print_run(run: Mapping[str, Any], waits: Sequence[Approval], *, printed: boo
 
 def _print_waiting(run: Mapping[str, Any], waits: Sequence[Approval]) -> None:
     for each in waits:
-        below = each.run_id != run["run_id"]
-        who = f"  (of {each.principal}, run {short(each.run_id)})" if below else ""
+        is_below = each.run_id != run["run_id"]
+        who = f"  (of {each.principal}, run {short(each.run_id)})" if is_below else ""
         note(f"waits for a person: {each.tool}: {each.preview}{who}")
     note("  look:   clawhive approvals show last")
     note("  answer: clawhive approvals approve last, or deny last")

@@ -17,7 +17,7 @@ from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
 from clawhive_core.runs.orchestrator import LiveServices, Orchestrator
-from clawhive_core.runs.record.ownership import busy, cancel_below
+from clawhive_core.runs.record.ownership import cancel_below, run_busy
 from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest, RunResult
@@ -112,7 +112,7 @@ class Running(Caching):
 
         scope, run_id = request.scope, request.scope.run_id
         if run_id in self.at_work:
-            raise busy(run_id)
+            raise run_busy(run_id)
         look = partial(scope.revocations, scope.rules)
         try:
             async with self._watch.owned(run_id, scope.fence, look) as ask:

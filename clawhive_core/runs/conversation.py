@@ -209,7 +209,7 @@ class _Run:
             said = _without_plans(said, self.plans) if self.plans else said
             messages = (*said, self.answer)
         depth = 0 if self.is_whole else base.depth + 1
-        return Transcript(self.run_id, messages, answers, depth, extended(base, messages))
+        return Transcript(self.run_id, messages, answers, depth, extended_digest(base, messages))
 
     def _last_request(self, sent: list[LlmMessage]) -> list[LlmMessage]:
         """Return the messages of the last turn's request."""
@@ -223,7 +223,7 @@ class _Run:
         return said
 
 
-def extended(base: Transcript, messages: Sequence[LlmMessage]) -> Any:
+def extended_digest(base: Transcript, messages: Sequence[LlmMessage]) -> Any:
     """Return the running digest of messages, from that of what came before where they go on."""
     count = len(base.messages)
     if count and len(messages) >= count and messages[count - 1] is base.messages[-1]:

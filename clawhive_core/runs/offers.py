@@ -122,7 +122,7 @@ Lists = dict[tuple[AllowList | None, ...], tuple[ToolDef, ...]]
 """An agent's lists, None for every tool, to what its model is offered."""
 
 
-def offered(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
+def offered_tools(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
     """Return what an agent's model is offered: what each of its lists has, but the stub's tools.
 
     An agent that says nothing of when to delegate to it is not offered either.
@@ -155,7 +155,7 @@ class OfferCache:
         if catalog is not self._catalog:
             self._catalog, self._lists = catalog, {}
         if (known := self._lists.get(lists)) is None:
-            known = self._lists[lists] = offered(catalog, *lists)
+            known = self._lists[lists] = offered_tools(catalog, *lists)
         return known
 
 

@@ -230,7 +230,7 @@ class Orchestrator:
         self, request: RunRequest, planner: Planner, prompt: str | None
     ) -> RunResult:
         """Run a planner's plans; the answer to a prompt is what the last one says, or a model."""
-        from clawhive_core.runs.plans.planning import Planning, report
+        from clawhive_core.runs.plans.planning import Planning, steps_report
 
         task = request.task if prompt is None else replace(request.task, prompt=prompt)
         planning = Planning(self.invoker, self.journal, request, task, self._completing(request))
@@ -246,7 +246,7 @@ class Orchestrator:
                 limits=replace(request.limits, max_tool_rounds=0),
                 continuation=replace(request.continuation, messages=planning.before()),
             )
-            answered = await self._answer(asking, report(runner))
+            answered = await self._answer(asking, steps_report(runner))
             output, error = answered.output, error or answered.error
             warnings = answered.warnings
         status = "succeeded" if error is None else "failed"

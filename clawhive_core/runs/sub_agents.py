@@ -35,7 +35,7 @@ from clawhive_core.policy.grounding import Grounds
 from clawhive_core.protocols.context import InvokeContext
 from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.agents import AGENTS, Agent, allow_list
-from clawhive_core.runs.record.lineage import ancestry, below, child_of_step, end_of, start_of
+from clawhive_core.runs.record.lineage import ancestry, child_of_step, descendants, end_of, start_of
 from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.responses import no_answer
@@ -129,7 +129,7 @@ class SubAgents:
         return run_of(self.log, run_id).status
 
     def _waits(self, run_id: str) -> NeedHumanApproval:
-        runs = {run_id, *below(self.log, run_id)}
+        runs = {run_id, *descendants(self.log, run_id)}
         asked = [each.approval_id for each in self.book.pending() if each.run_id in runs]
         return NeedHumanApproval(
             "a sub-agent waits for a person",
@@ -224,7 +224,7 @@ class AgentProvider:
         return ToolResult(context.tool_call_id, response.text)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 def is_nameable(agent: Agent) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from clawhive_core.errors import ModelError
 from clawhive_core.model.messages import LlmResponse, MediaBlock, ProviderBlock, TextBlock
 from clawhive_core.model.tools import ToolCall
-from clawhive_core.runs.record.page import items_of
+from clawhive_core.runs.record.page import timeline_items
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -139,7 +139,7 @@ async def test_the_page_of_a_run_shows_plans_and_steps_that_made_no_call(tools, 
         define(hive, {"name": "bad", "tool": "test.fail"}, {"name": "after", "tool": "test.echo"})
         run = await hive.run(task="job")
         await hive.log.flush()
-        items = items_of(hive.log, hive.log.events(run_id=run["run_id"]))
+        items = timeline_items(hive.log, hive.log.events(run_id=run["run_id"]))
         found = [(each.name, each.status) for each in items]
     assert found == [
         ("plan of procedure", "succeeded"),

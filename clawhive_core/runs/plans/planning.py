@@ -158,7 +158,7 @@ def plans_as_messages(plans: Sequence[Plan]) -> list[LlmMessage]:
     return said
 
 
-def report(runner: PlanRunner) -> str:
+def steps_report(runner: PlanRunner) -> str:
     """Return what the steps of a plan came to, for the model that answers the prompt."""
     rows = [_row(step, runner.results[step.name]) for step in runner.plan.steps]
     return _REPORT.format("\n".join(rows) if rows else "No step was needed.")

@@ -100,7 +100,7 @@ class TaskProvider:
         return _result(ctx.tool_call_id, runner)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     async def _runner(
         self, name: str, task_type: TaskType, input: Mapping[str, Any], context: ToolContext

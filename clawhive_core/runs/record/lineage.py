@@ -15,7 +15,7 @@ OLDEST_FIRST = Window(reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ChildRun:
     """A run that another one started."""
 
     run_id: str
@@ -30,13 +30,13 @@ def ancestry(log: Ledger, run_id: str) -> list[tuple[str, Principal]]:
     return [(each.run_id, Principal.parse(each.principal)) for each in above]
 
 
-def children_of(log: Ledger, run_id: str) -> list[Child]:
+def children_of(log: Ledger, run_id: str) -> list[ChildRun]:
     """Return the runs that a run started, oldest first."""
     children = log.find(RunsWhere(parent_run_id=run_id), OLDEST_FIRST)
-    return [Child(each.run_id, each.principal, each.title, each.status) for each in children]
+    return [ChildRun(each.run_id, each.principal, each.title, each.status) for each in children]
 
 
-def tree_below(log: Ledger, run_id: str) -> list[dict[str, Any]]:
+def descendants_json(log: Ledger, run_id: str) -> list[dict[str, Any]]:
     """Return the runs that a run started as JSON, each with those that it started."""
     return [
         {
@@ -44,13 +44,13 @@ def tree_below(log: Ledger, run_id: str) -> list[dict[str, Any]]:
             "principal": each.principal,
             "title": each.title,
             "status": each.status,
-            "children": tree_below(log, each.run_id),
+            "children": descendants_json(log, each.run_id),
         }
         for each in children_of(log, run_id)
     ]
 
 
-def below(log: Ledger, run_id: str) -> list[str]:
+def descendants(log: Ledger, run_id: str) -> list[str]:
     """Return the ids of every run below a run, at whatever depth."""
     return [each.run_id for each in log.find(RunsWhere(below=run_id), OLDEST_FIRST)]
 

@@ -24,7 +24,7 @@ STOPPED = frozenset({"waiting_approval", "interrupted"})
 """The states of a run that somebody may go on with."""
 
 _TRIES = 3
-"""How often a cancellation begins anew where the run goes from hand to hand meanwhile."""
+"""How often a cancellation begins anew where the run changes its owner meanwhile."""
 
 
 def start_refused(run_id: str, error: Unmet) -> RunError:
@@ -47,11 +47,11 @@ def start_refused(run_id: str, error: Unmet) -> RunError:
             fix="ask again: what was said there meanwhile is then part of it",
         )
     if isinstance(error.expectation, RunIs) and (status := error.found[0]) in ENDED:
-        return ended(run_id, str(status))
-    return busy(run_id)
+        return run_ended(run_id, str(status))
+    return run_busy(run_id)
 
 
-def busy(run_id: str) -> RunBusy:
+def run_busy(run_id: str) -> RunBusy:
     """Return the error of whoever wants to execute a run that is being executed."""
     return RunBusy(
         f"run {run_id} is being executed by a living process",
@@ -70,7 +70,7 @@ def taken_over(run_id: str) -> RunBusy:
     )
 
 
-def ended(run_id: str, status: str) -> RunError:
+def run_ended(run_id: str, status: str) -> RunError:
     """Return the error of whoever wants to change a run that is over."""
     return RunError(
         f"run {run_id} has ended: {status}",
@@ -96,13 +96,13 @@ def cancel(log: Ledger, run_id: str) -> bool:
 
     Raises:
         RunError: `not_resumable`: the run has ended.
-        RunBusy: It goes from hand to hand.
+        RunBusy: It changes its owner at each try.
     """
     for _ in range(_TRIES):
         recover(log)
         run = run_of(log, run_id)
         if run.status in ENDED:
-            raise ended(run_id, run.status)
+            raise run_ended(run_id, run.status)
         with suppress(Unmet):
             if run.status in EXECUTED:
                 log.request_cancel(run_id, run.fence)

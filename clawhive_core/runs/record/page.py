@@ -47,7 +47,7 @@ details{border-color:#30353b}}
 
 
 @dataclass(slots=True)
-class Item:
+class TimelineItem:
     """One bar of the timeline."""
 
     kind: str
@@ -83,7 +83,7 @@ def _sections(log: Ledger, run: Mapping[str, Any]) -> Iterator[str]:
     events = list(log.events(run_id=run["run_id"]))
     yield f"<section><h1>{escape(run['title'])}</h1>{_facts(log, run, events)}"
     yield "<h2>Timeline</h2>"
-    yield from _timeline(items_of(log, events))
+    yield from _timeline(timeline_items(log, events))
     yield "</section>"
     for child in run["children"]:
         yield from _sections(log, run_json(log, child["run_id"]))
@@ -114,7 +114,7 @@ def _facts(log: Ledger, run: Mapping[str, Any], events: list[StoredEvent]) -> st
     return f"<dl>{shown}</dl>{''.join(_values(parts))}"
 
 
-def items_of(log: Ledger, events: Iterable[StoredEvent]) -> list[Item]:
+def timeline_items(log: Ledger, events: Iterable[StoredEvent]) -> list[TimelineItem]:
     """Return the bars of a run in the order of their beginnings."""
     fold = _Items(log)
     for stored in events:
@@ -125,8 +125,8 @@ def items_of(log: Ledger, events: Iterable[StoredEvent]) -> list[Item]:
 class _Items:
     def __init__(self, log: Ledger) -> None:
         self._log = log
-        self.items: list[Item] = []
-        self._open: dict[tuple[str, str | None], Item] = {}
+        self.items: list[TimelineItem] = []
+        self._open: dict[tuple[str, str | None], TimelineItem] = {}
 
     def take(self, stored: StoredEvent) -> None:
         """Take one event; those without a bar of their own are left out."""
@@ -189,7 +189,7 @@ class _Items:
     def _moment(self, stored: StoredEvent, name: str, parts: list[tuple[str, Any]]) -> None:
         shown = [(heading, self._value(value)) for heading, value in parts]
         status = str(stored.event.status)
-        self.items.append(Item("moment", name, stored.ts, stored.ts, status, shown))
+        self.items.append(TimelineItem("moment", name, stored.ts, stored.ts, status, shown))
 
     def _call(self, stored: StoredEvent) -> None:
         event, body = stored.event, stored.event.body
@@ -199,8 +199,8 @@ class _Items:
         decided |= {name: body.get(name) for name in (*names, "approval_result")}
         item.parts += [("Input", self._value(body["tool_call"]["input"])), ("Decision", decided)]
 
-    def _begin(self, stored: StoredEvent, kind: str, name: str, key: str | None) -> Item:
-        item = Item(kind, name, stored.ts)
+    def _begin(self, stored: StoredEvent, kind: str, name: str, key: str | None) -> TimelineItem:
+        item = TimelineItem(kind, name, stored.ts)
         self.items.append(item)
         self._open[kind, key] = item
         return item
@@ -224,7 +224,7 @@ def _full(log: Ledger, value: Any) -> Any:
         return f"[{error.code}: {error.message}]"
 
 
-def _timeline(items: list[Item]) -> Iterator[str]:
+def _timeline(items: list[TimelineItem]) -> Iterator[str]:
     if not items:
         return
     begin = min(_seconds(item.start) for item in items)

@@ -10,7 +10,7 @@ from clawhive_core.events.rows import body_of
 from clawhive_core.model.canonical import canonical_text, preview
 from clawhive_core.model.runs import ENDED
 from clawhive_core.protocols.ledger import Ledger, RunsWhere, Window
-from clawhive_core.runs.record.lineage import tree_below
+from clawhive_core.runs.record.lineage import descendants_json
 
 _LISTED = (
     "run_id",
@@ -99,7 +99,7 @@ def run_json(log: Ledger, run_id: str) -> dict[str, Any]:
         "ended_at": run.ended_at,
         "output": output,
         **({"output_pruned": True} if is_pruned else {}),
-        "children": tree_below(log, run_id),
+        "children": descendants_json(log, run_id),
         "artifacts_dir": run.artifacts,
         "artifacts": [] if end is None else end["artifacts"],
         "steps": fold.finished_steps(status),

@@ -187,7 +187,7 @@ class RecordedRun:
             first.seq,
             event.kind,
             event.step_id,
-            shortened(self.resolve_blobs(event.body)),
+            short_text(self.resolve_blobs(event.body)),
             "nothing",
         )
 
@@ -236,7 +236,7 @@ def _part(recorded: Any, now: Any) -> tuple[str, str]:
     while True:
         key = _differing_key(recorded, now)
         if key is None:
-            return f"{path} {shortened(recorded)}".strip(), shortened(now)
+            return f"{path} {short_text(recorded)}".strip(), short_text(now)
         path = f"{path}.{key}".lstrip(".")
         recorded, now = recorded[key], now[key]
 
@@ -259,7 +259,7 @@ def _equal(one: Any, other: Any) -> bool:
     return canonical_text(one) == canonical_text(other)
 
 
-def shortened(value: Any) -> str:
+def short_text(value: Any) -> str:
     """Return a value on one line, cut."""
     return preview(value if isinstance(value, str) else canonical_text(value), 160)
 

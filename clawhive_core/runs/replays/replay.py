@@ -37,7 +37,7 @@ from clawhive_core.runs.replays.recorded_run import (
     recorded_answer,
     recorded_embedder,
     recorded_embeddings,
-    shortened,
+    short_text,
 )
 from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.toolsets import Offer, Toolset, enabled_toolset
@@ -85,7 +85,7 @@ class RecordedJournal:
         if stored is None:
             if not self._record.finished:
                 raise Diverged(None)
-            raise Diverged(Difference(None, event.kind, event.step_id, "nothing", shortened(now)))
+            raise Diverged(Difference(None, event.kind, event.step_id, "nothing", short_text(now)))
         recorded = _as_new(self._facts(stored.event), now)
         now = _as_new(now, recorded)
         if canonical_text(recorded) != canonical_text(now):
@@ -148,7 +148,7 @@ class RecordedInvoker:
         if recorded is None:
             if not record.finished:
                 raise Diverged(None)
-            asked = f"{call.name} {shortened(call.input)}"
+            asked = f"{call.name} {short_text(call.input)}"
             raise Diverged(Difference(None, "invocation", scope.step_id, "no call", asked))
         outcome = recorded.outcome(record.log, call.id)
         if outcome is not None:

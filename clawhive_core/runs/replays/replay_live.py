@@ -27,7 +27,7 @@ from clawhive_core.protocols.ledger import Ledger
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal
-from clawhive_core.runs.replays.recorded_run import Difference, RecordedRun, shortened
+from clawhive_core.runs.replays.recorded_run import Difference, RecordedRun, short_text
 from clawhive_core.runs.replays.replay import NOT_RECORDED, OfflineModels, call_key
 
 
@@ -168,7 +168,7 @@ def _call_differences(
 
 
 def _told(log: Ledger, call: ToolCall) -> str:
-    return f"{call.name} {shortened(log.redactor.value(as_recorded(call)))}"
+    return f"{call.name} {short_text(log.redactor.value(as_recorded(call)))}"
 
 
 def _facts(log: Ledger, outcome: Outcome | None) -> str:
@@ -177,7 +177,7 @@ def _facts(log: Ledger, outcome: Outcome | None) -> str:
     if isinstance(outcome, Refusal):
         return f"refused: {outcome.error}"
     mark = "error " if outcome.is_error else ""
-    return f"{mark}{shortened(log.redactor.text(outcome.output))}"
+    return f"{mark}{short_text(log.redactor.text(outcome.output))}"
 
 
 def _end_difference(record: RecordedRun, output: Any, status: str) -> list[Difference]:
@@ -185,6 +185,8 @@ def _end_difference(record: RecordedRun, output: Any, status: str) -> list[Diffe
     if not queue:
         return []
     stored = queue[0]
-    before = f"{stored.event.status} {shortened(record.resolve_blobs(stored.event.body['output']))}"
-    now = f"{status} {shortened(record.log.redactor.value(output))}"
+    before = (
+        f"{stored.event.status} {short_text(record.resolve_blobs(stored.event.body['output']))}"
+    )
+    now = f"{status} {short_text(record.log.redactor.value(output))}"
     return [] if before == now else [Difference(stored.seq, "run.end", None, before, now)]
