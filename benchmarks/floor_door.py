@@ -24,6 +24,7 @@ from floor import FILE, RUN, SCHEMA, Floor, FloorLog, read
 from measure import Sample, Series, alternate, arguments, clock, costs, finish, micros, start
 
 from clawhive_core.catalog.store import CatalogStore
+from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.execution.executor import Executor, Wiring
 from clawhive_core.execution.scope import CallScope, RunScope
@@ -217,9 +218,11 @@ class Bench:
         (root / FILE).write_text("A line of text in a page.\n" * 20, encoding="utf-8")
         self.floor_log = FloorLog(root / "floor.db")
         self.floor_log.open()
+        # Sealed, as a project's log is.
         self.log = EventLog.open(
             root / ".clawhive" / "hive.db",
             tables_of(grants, runs),
+            keys=DatabaseKeys(root / "user"),
         )
         self.log.append_now(STARTED)
         self.ours = Ours(root, self.log)

@@ -24,7 +24,7 @@ from clawhive_core.cli.output import (
     visible,
 )
 from clawhive_core.cli.settings import Settings
-from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, UsageError
+from clawhive_core.errors import ClawHiveError, InvalidInput, RunError, StorageError, UsageError
 from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
@@ -139,7 +139,12 @@ def _changed(settings: Settings, approval: Approval, tool: str | None) -> str:
         async with settings.hive() as hive:
             return suspension(tool, hive.catalog.current.meta_of)
 
-    return run_async(diff())
+    try:
+        return run_async(diff())
+    except StorageError as error:
+        if error.code != "foreign_database":  # nobody works with it: there are no tools of now
+            raise
+        return ""
 
 
 @command.command(epilog="Example: clawhive approvals approve last --scope task")

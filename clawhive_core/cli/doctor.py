@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
@@ -94,10 +95,10 @@ def _storage(settings: Settings, config: Config) -> Check:
         fix = "make the folder writable, or name another project: clawhive --root DIR ..."
         return Check("storage", "problem", f"{config.root} is not writable", fix)
     try:
-        log = open_log(config, settings.plugins)
+        with closing(open_log(config, settings.plugins)) as log:
+            log.require_rights()
     except ClawHiveError as error:
         return Check("storage", "problem", error.message, error.fix)
-    log.close()
     return Check("storage", "ok", f"{log.place} ({log.software})")
 
 

@@ -18,17 +18,37 @@ if TYPE_CHECKING:
 
 @click.group(invoke_without_command=True, epilog="Example: clawhive trust")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--database", metavar="ID", help="Adopt this database instead: what it gives counts.")
+@click.option("--fresh", is_flag=True, help="Set the project's database aside, and begin anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; never asks.")
 @click.pass_context
-def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
-    """Trust this project's configuration file, as it is now; a change ends it."""
+def command(
+    ctx: click.Context, *, yes: bool, database: str | None, fresh: bool, as_json: bool
+) -> None:
+    """Trust this project's configuration file, as it is now; a change ends it.
+
+    With --database it is a database that somebody else made, or wrote into: it is shown what it
+    would give.
+    """
     if ctx.invoked_subcommand is not None:
         return
-    from clawhive_core.config import refuse_inside_run, revoke_trust, trust_project
+    from clawhive_core.config import refuse_inside_run
 
     settings = ctx.find_object(Settings) or Settings()
     refuse_inside_run(os.environ)
-    config = settings.config()
+    if fresh and database is not None:
+        raise UsageError("a database is adopted or set aside", place="--fresh", fix="leave one out")
+    if fresh:
+        _set_aside(settings, as_json=as_json)
+    elif database is not None:
+        _adopt(settings, database, yes=yes, as_json=as_json)
+    else:
+        _trust_file(settings.config(), yes=yes, as_json=as_json)
+
+
+def _trust_file(config: Config, *, yes: bool, as_json: bool) -> None:
+    from clawhive_core.config import revoke_trust, trust_project
+
     if config.project_file is None:
         raise ConfigError(
             "this project has no configuration file",
@@ -53,6 +73,42 @@ def command(ctx: click.Context, *, yes: bool, as_json: bool) -> None:
         say(f"trusted: {trusted.path}")
 
 
+def _set_aside(settings: Settings, *, as_json: bool) -> None:
+    from clawhive_core.hive.databases import Databases
+
+    moved = Databases(settings.config()).set_aside()
+    if as_json:
+        print_json({"schema": "trust-database/1", "path": str(moved), "adopted": False})
+    else:
+        say(f"set aside: {moved}", "the next run begins a fresh database")
+
+
+def _adopt(settings: Settings, database: str, *, yes: bool, as_json: bool) -> None:
+    """Show what a database would give, and adopt it where the user says so."""
+    from clawhive_core.hive.databases import Databases
+
+    databases = Databases(settings.config())
+    found = databases.find(database)
+    gives = found.claims.to_dict()
+    whose = "nobody of yours made it" if found.is_foreign else "it is yours, others wrote into it"
+    note(f"{found.path}: {found.id}, {whose}")
+    for kind, lines in gives.items():
+        for line in lines:
+            note(f"would count, of its {kind}: {line}")
+    if not any(gives.values()):
+        note("it would give no right; its runs could be continued as a history")
+    if as_json and not yes:
+        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    if not yes:
+        confirm(f"Adopt {found.id}, with all of this?", abort=True)
+    databases.adopt(found)
+    if as_json:
+        facts = {"database_id": found.id, "path": str(databases.path), "adopted": True}
+        print_json({"schema": "trust-database/1", **facts, "gives": gives})
+    else:
+        say(f"adopted: {databases.path}")
+
+
 @command.command(epilog="Example: clawhive trust show")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
@@ -68,13 +124,27 @@ def show(settings: Settings, *, as_json: bool) -> None:
 
 
 @command.command(epilog="Example: clawhive trust revoke")
+@click.option("--database", metavar="ID", help="Let nothing count that this database holds now.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def revoke(settings: Settings, *, as_json: bool) -> int:
+def revoke(settings: Settings, database: str | None, *, as_json: bool) -> int:
     """Trust this project's file no longer."""
-    from clawhive_core.config import revoke_trust
+    from clawhive_core.config import refuse_inside_run, revoke_trust
 
     config = settings.config()
+    if database is not None:
+        from clawhive_core.config.database_keys import DatabaseKeys
+        from clawhive_core.hive.databases import Databases
+
+        refuse_inside_run(os.environ)
+        found = Databases(config).find(database)
+        done = DatabaseKeys(config.user_dir).replace(found.id)
+        if as_json:
+            facts = {"database_id": found.id, "path": str(found.path), "adopted": False}
+            print_json({"schema": "trust-database/1", **facts})
+        else:
+            say(f"nothing of it counts any more: {found.id}" if done else "it was not yours")
+        return 0
     file = config.project_file or config.root / "clawhive.toml"
     files = dict.fromkeys((file, *config.lost))
     done = [revoke_trust(each, user_dir=config.user_dir, env=os.environ) for each in files]

@@ -40,6 +40,7 @@ STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
 TABLES_REBUILT = "tables.rebuilt"
 BODIES_PRUNED = "bodies.pruned"
+DATABASE_ADOPTED = "database.adopted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +424,12 @@ _KINDS = (
         1,
         "old bodies were removed; their digests stay",
         {"before": "the moment before which they ended", "bodies": "how many", "bytes": "how much"},
+    ),
+    Kind(
+        DATABASE_ADOPTED,
+        1,
+        "a person let all that somebody else wrote into the log before count",
+        {"rows": "the number of the last such row", "gives": "how many rights of which kinds"},
     ),
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core.config.config import Config
+from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.errors import ClawHiveError, StorageError
 from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.redaction import Redactor
@@ -58,7 +59,14 @@ def open_log(
     def open_it() -> Ledger:
         return opener.open(url, root=root, redactor=redactor, lease_seconds=seconds)
 
-    return open_it() if isinstance(opener, SqliteLedgers) else _opened(url, open_it)
+    if not isinstance(opener, SqliteLedgers):
+        return _opened(url, open_it)
+    log = opener.open(url, root=root, redactor=redactor, lease_seconds=seconds)
+    if not log.is_foreign:
+        return log
+    from clawhive_core.hive.databases import adopt_signed
+
+    return open_it() if adopt_signed(log, config.user_dir) else log
 
 
 def has_log(config: Config, plugins: LoadPlugins | None = None) -> bool:
@@ -90,7 +98,7 @@ def _opener(config: Config, plugins: LoadPlugins | None) -> tuple[LedgerOpener, 
     url = str(config.get("storage.url"))
     scheme = url.partition(":")[0]
     if scheme == SqliteLedgers.scheme:
-        return SqliteLedgers(), url
+        return SqliteLedgers(DatabaseKeys(config.user_dir)), url
     manager = (plugins or partial(open_plugins, config, dict(os.environ)))()
     for each in manager.contributions("clawhive_ledgers"):
         if each.value.scheme == scheme:
@@ -150,7 +158,8 @@ def open_verified(
     """Open a project's log to work with it.
 
     Raises:
-        StorageError: As `open_log`; `forged_rights`: a table gives a right that the log does not.
+        StorageError: As `open_log`; `forged_rights`: a table gives a right that the log does not;
+            `foreign_database`: it is somebody else's.
     """
     log = open_log(config, plugins, redactor)
     try:

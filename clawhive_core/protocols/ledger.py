@@ -746,6 +746,16 @@ class Ledger(Leases, Protocol):
         """
         ...
 
+    def require_own(self, run_id: str) -> None:
+        """Raise where somebody else wrote an event of a run: what it says does not count.
+
+        A log that only its user can write to has no such events.
+
+        Raises:
+            StorageError: `foreign_database`.
+        """
+        ...
+
     def load(self, ref: Any) -> Any:
         """Return the value behind a body's blob reference; other values are returned as they are.
 

@@ -116,11 +116,12 @@ def transcript_until(log: Ledger, run_id: str, known: Transcript | None = None) 
     """Return what was said up to the end of a run; what is known is not read again.
 
     Raises:
-        ClawHiveError: Bodies of the run were pruned.
+        ClawHiveError: Bodies of the run were pruned; `foreign_database`: somebody else wrote it.
     """
     runs: list[_Run] = []
     base, following = known or Transcript(), run_id
     while following is not None and following != base.run_id:
+        log.require_own(following)
         runs.append(_Run.read(log, following))
         following = None if runs[-1].is_whole else runs[-1].continues
     if following is None:

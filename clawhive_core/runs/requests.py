@@ -286,7 +286,9 @@ class RequestMaker(Caching):
 
         Raises:
             NotReplayable: Its task type is gone.
+            StorageError: `foreign_database`: somebody else wrote an event of it.
         """
+        self.log.require_own(run_id)
         record = RecordedRun.load(self.log, run_id)
         request = self.recorded(record)
         run = request.scope
@@ -314,6 +316,7 @@ class RequestMaker(Caching):
         """Return what a recorded run may take destinations from, and what taints those above it."""
         above = None
         if request.scope.parent_run_id is not None:
+            self.log.require_own(request.scope.parent_run_id)
             parent = RecordedRun.load(self.log, request.scope.parent_run_id)
             above = self._remembered(self.recorded(parent), parent)
         grounds = initial_grounds(request.task, request.contract.task_type, request.words)

@@ -63,6 +63,7 @@ async def check_ledger(open_log: Open, look: Look) -> None:
         _refuses(log)
         _prunes(log)
         log.require_rights()
+        log.require_own("run_a")
         assert log.compare() == (), "the records are not what the events give"
     finally:
         log.close()

@@ -373,6 +373,10 @@ class MemoryLedger(Following):
         """Return: records that nobody keeps cannot be forged."""
         del approval_id
 
+    def require_own(self, run_id: str) -> None:
+        """Return: nobody else writes to this process's memory."""
+        del run_id
+
 
 @dataclass(slots=True)
 class _Grant:

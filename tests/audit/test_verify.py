@@ -192,13 +192,13 @@ def test_swapped_rows_are_found(path, user_dir, signed):
 
 def test_an_inserted_row_is_found(path, user_dir, signed):
     columns = ", ".join(COLUMNS[1:])
-    attack(path, f"INSERT INTO events SELECT 21, {columns} FROM events WHERE seq = 20")
+    attack(path, f"INSERT INTO events SELECT 21, {columns}, NULL FROM events WHERE seq = 20")
     assert found(path, user_dir) == [("broken_link", 21), ("altered", 21)]
 
 
 def test_a_row_before_the_first_is_found(path, user_dir, signed):
     columns = ", ".join(COLUMNS[1:])
-    attack(path, f"INSERT INTO events SELECT -3, {columns} FROM events WHERE seq = 20")
+    attack(path, f"INSERT INTO events SELECT -3, {columns}, NULL FROM events WHERE seq = 20")
     assert not verify(path, user_dir).ok
 
 

@@ -87,6 +87,10 @@ def test_a_run_that_waited_is_approved_and_goes_on(recorded):
 def test_a_run_that_was_killed_is_gone_on_with(recorded):
     (killed,) = recorded("runs", "list", "--limit", "1", "--json").json["runs"]
     recorded.root.joinpath("hanging.json").write_text('["done", "done"]')
+    # It was killed after the last signed row of a database of before there were keys.
+    assert "error[foreign_database]" in recorded("runs", "resume", killed["run_id"]).err
+    name = recorded("audit", "verify", "--json").json["database_id"]
+    assert recorded("trust", "--database", name, "--yes").code == 0
     done = recorded("runs", "resume", killed["run_id"])
     assert (done.code, done.out) == (0, "done\n")
     assert recorded("audit", "verify").code == 0

@@ -152,7 +152,7 @@ def test_the_file_of_persistent_grants_is_the_users_alone(book):
 )
 def test_a_damaged_file_grants_nothing_and_is_kept_when_the_next_grant_is_issued(book, content):
     data = content if isinstance(content, bytes) else content.encode()
-    book.folder.mkdir(parents=True)
+    book.folder.mkdir(parents=True, exist_ok=True)
     file = book.folder / "grants.json"
     file.write_bytes(data)
     assert counting(book) == []
@@ -178,7 +178,7 @@ def test_a_grant_that_cannot_be_written_is_not_given(book, monkeypatch):
     with pytest.raises(StorageError, match="No space left"):
         give(book)
     assert len(counting(book)) == 1
-    assert [path.name for path in book.folder.iterdir()] == ["grants.json"]
+    assert [path.name for path in book.folder.iterdir() if path.is_file()] == ["grants.json"]
 
 
 @pytest.mark.parametrize("capability", ["", "fs.read", "fs.fly:/x", "fs.read:${run}/**"])
@@ -257,13 +257,13 @@ def test_a_grant_that_the_log_must_hold_is_refused_where_there_is_none(book, sco
 def test_revoking_a_sessions_grant_leaves_the_file_of_persistent_ones_alone(book):
     give(book, "session", "s")
     book.revoke("last", NOW)
-    assert not book.folder.exists()
-    book.folder.mkdir(parents=True)
+    assert not (book.folder / "grants.json").exists()
+    book.folder.mkdir(parents=True, exist_ok=True)
     file = book.folder / "grants.json"
     file.write_text("{")
     give(book, "session", "s")
     book.revoke("last", NOW)
-    assert [path.name for path in book.folder.iterdir()] == ["grants.json"]
+    assert [path.name for path in book.folder.iterdir() if path.is_file()] == ["grants.json"]
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -4,14 +4,21 @@ from datetime import UTC, datetime
 import pytest
 
 from clawhive_core.events import grants as grant_events
+from clawhive_core.events.chain import COLUMNS
 from clawhive_core.model.events import Event
 from clawhive_core.policy.grants import GrantBook
-from clawhive_core.storage.sqlite import grants
+from clawhive_core.storage.sqlite import grants, transaction
 from clawhive_core.storage.sqlite import log as event_log
 from clawhive_core.storage.sqlite.log import EventLog, Tables
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from clawhive_core.storage.sqlite.tables import tables_of
 from tests.harness import grant
+
+UNSEALED = (
+    f"INSERT INTO events ({', '.join(COLUMNS)})"
+    f" SELECT {', '.join(f'?{n + 1}' for n in range(len(COLUMNS)))} WHERE ?18 IS NULL"
+)
+"""A row as it was inserted before there were seals."""
 
 
 @pytest.fixture
@@ -120,6 +127,7 @@ def test_a_database_of_before_keeps_what_stands_and_shows_what_ended(tmp_path, m
     with monkeypatch.context() as patched:
         events = RoomSchema("events", event_log.SCHEMA.migrations[:6])
         patched.setattr(event_log, "SCHEMA", events)
+        patched.setattr(transaction, "INSERT", UNSEALED)
         former = EventLog.open(path, Tables([RoomSchema("policy", grants.SCHEMA.migrations[:5])]))
         former.append_now(grant_events.issued([grant("fs.read:/a", grant_id="g1")]))
         former.append_now(Event("run.end", {}, task_id="task_1", run_id="run_1"))

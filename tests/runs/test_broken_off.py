@@ -8,6 +8,7 @@ import pytest
 from clawhive_core.errors import RunBusy, RunError
 from clawhive_core.hive.hive import Hive
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
+from tests.harness import user_of
 
 MODEL = "scripted:test"
 
@@ -46,7 +47,7 @@ async def test_closing_a_hive_ends_the_runs_that_are_under_way(waiting):
         assert waiting.ended == [{}]
         found = await run
         assert (found["status"], found["error"]["code"]) == ("cancelled", "cancelled")
-        async with Hive.open(root, env={}) as again:
+        async with Hive.open(root, env=user_of(hive)) as again:
             assert statuses(again) == ["cancelled"]
             assert owners(again) == []
 

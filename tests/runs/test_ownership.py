@@ -23,7 +23,7 @@ from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunResult
 from clawhive_core.storage.sqlite.leases import Process, _process_start, worker_record
 from clawhive_core.testing import memory_hive
-from tests.harness import grant
+from tests.harness import grant, user_of
 
 FORGET = "UPDATE runs SET worker = 'x'"
 LAPSE = "UPDATE leases SET until = 0"
@@ -38,7 +38,7 @@ async def hive():
 @asynccontextmanager
 async def beside(hive):
     """Open the same project once more, as another process would."""
-    async with Hive.open(hive.root, env={"HOME": str(hive.root)}) as other:
+    async with Hive.open(hive.root, env=user_of(hive)) as other:
         yield other
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import shutil
 import sqlite3
 import sys
 from contextlib import closing
@@ -223,6 +224,7 @@ async def test_an_interrupted_run_repeats_as_far_as_it_came(tools, define, tmp_p
         define(hive, STEPS[0], {"name": "crash", "tool": "test.crash"})
         await hive.run(task="job", input={"n": 1})
         skills = hive.skills
+        shutil.copytree(hive.config.user_dir, tmp_path / "config" / "clawhive")
     env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     async with Hive.open(tmp_path / "after", env=env) as after:
         after.skills[:] = skills

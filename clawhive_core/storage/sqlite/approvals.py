@@ -10,6 +10,7 @@ from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.storage.sqlite.evidence import ProjectedRights, require_unaltered
 from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.seals import NO_SEALS, Seals
 from clawhive_core.storage.sqlite.writer import Projections
 
 SCHEMA = RoomSchema(
@@ -143,9 +144,11 @@ PROJECTIONS: Projections = {
 _OPEN = "state IN ('pending', 'approved')"
 _KINDS = ", ".join(f"'{kind}'" for kind in PROJECTIONS)
 _COLUMNS = (
-    "approval_id, digest, state, run_id, task_id, conversation_id, step_id, tool, risk, principal,"
-    " capabilities, expires_at, step, scope, grants, edited_seq"
+    "approval_id, digest, state, run_id, trace_id, task_id, conversation_id, step_id, tool, risk,"
+    " principal, capabilities, sinks, destinations, preview, diff, created_at, expires_at, step,"
+    " scope, grants, seq, edited_seq"
 )
+"""All that a person is shown before an answer, and all that an answer binds."""
 STANDING = (
     ProjectedRights(
         "approvals",
@@ -170,11 +173,13 @@ def open_of(run_id: str) -> ProjectedRights:
     )
 
 
-def require_given(connection: sqlite3.Connection, approval_ids: Sequence[str]) -> None:
+def require_given(
+    connection: sqlite3.Connection, approval_ids: Sequence[str], seals: Seals = NO_SEALS
+) -> None:
     """Raise where what the table says of approvals is not what the events of their runs say.
 
     Raises:
-        StorageError: `forged_rights`.
+        StorageError: `forged_rights`; `foreign_database`: somebody else wrote such an event.
     """
     ids = json.dumps(list(approval_ids))
     runs = (
@@ -182,4 +187,4 @@ def require_given(connection: sqlite3.Connection, approval_ids: Sequence[str]) -
         " WHERE approval_id IN (SELECT value FROM json_each(?))"
     )
     for (run_id,) in connection.execute(runs, (ids,)).fetchall():
-        require_unaltered(connection, open_of(run_id))
+        require_unaltered(connection, open_of(run_id), seals)

@@ -28,6 +28,9 @@ LOADS_EXTENSIONS = hasattr(sqlite3.Connection, "enable_load_extension")
 BUSY_SECONDS = 30.0
 """How long a connection waits for another one's write before it gives up."""
 
+SIDES = ("", "-wal", "-shm", "-journal")
+"""How the names of a database's files go on."""
+
 _SHORTEST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.05
 
@@ -72,7 +75,7 @@ def open_database(
     """
     path = Path(path)
     try:
-        for each in ("", "-wal", "-shm", "-journal"):
+        for each in SIDES:
             require_unlinked(path.with_name(path.name + each))
         if path.is_dir():
             raise IsADirectoryError("a folder stands in its place")
@@ -113,6 +116,36 @@ def has_room_to_move(path: Path) -> bool:
         return os.stat(f"{path}-wal").st_size <= disk.f_bavail * disk.f_frsize  # noqa: PTH116 - as a text
     except OSError:  # there is none, or the folder is gone
         return True
+
+
+def rename_database(path: Path, target: Path) -> None:
+    """Rename a database with all that belongs to it.
+
+    Raises:
+        StorageError: Another process uses it, or the system refuses.
+    """
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path, timeout=2)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        try:
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        except sqlite3.OperationalError as error:
+            raise StorageError(
+                "Another process uses the database.",
+                place=str(path),
+                fix="End it, then repeat.",
+                data={"cause": "busy"},
+            ) from error
+    try:
+        for side in SIDES:
+            old = path.with_name(path.name + side)
+            if os.path.lexists(old):
+                old.rename(target.with_name(target.name + side))
+    except OSError as error:
+        raise StorageError(
+            f"The database cannot be renamed: {error.strerror or error}.",
+            place=str(path),
+            fix="Make the folder writable for this user.",
+        ) from error
 
 
 @contextmanager

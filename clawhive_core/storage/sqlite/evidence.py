@@ -11,8 +11,9 @@ from pathlib import Path
 from clawhive_core.errors import StorageError
 from clawhive_core.events.chain import row_hash
 from clawhive_core.model.late import dataclass
+from clawhive_core.storage.sqlite.migrations import database_id
 from clawhive_core.storage.sqlite.rebuild import fold
-from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.storage.sqlite.seals import NO_SEALS, SEALED, Seals, foreign_rows
 from clawhive_core.storage.sqlite.writer import Projections
 
 _NAMED = 3
@@ -51,21 +52,30 @@ def require_evidence(connection: sqlite3.Connection, *rights: ProjectedRights) -
         with closing(made) as fresh:
             forged = have - _rows(fresh, standing)
         if forged:
-            path = connection.execute("PRAGMA database_list").fetchone()[2]
-            raise forged_rights(path, standing.table, sorted(str(row[0]) for row in forged))
+            raise forged_rights(
+                _path_of(connection), standing.table, sorted(str(row[0]) for row in forged)
+            )
 
 
-def require_unaltered(connection: sqlite3.Connection, standing: ProjectedRights) -> None:
-    """Do what `require_evidence` does, and look at the hash of each event that it reads.
+def require_unaltered(
+    connection: sqlite3.Connection, standing: ProjectedRights, seals: Seals = NO_SEALS
+) -> None:
+    """Do what `require_evidence` does, and look at the hash and seal of each event that it reads.
 
     Raises:
-        StorageError: `forged_rights`.
+        StorageError: `forged_rights`; `foreign_database`: somebody else wrote one of the events.
     """
-    for row in connection.execute(f"{SELECT} WHERE {standing.events}", standing.values):
-        if row_hash(row) != row[-1]:
-            path = connection.execute("PRAGMA database_list").fetchone()[2]
-            raise altered_event(path, row[0])
+    for row in connection.execute(f"{SEALED} WHERE {standing.events}", standing.values):
+        if row_hash(row[:-1]) != row[-2]:
+            raise altered_event(_path_of(connection), row[0])
+        if not seals.is_sealed(row[-2], row[-1]):
+            what = f"What the table `{standing.table}` says here"
+            raise foreign_rows(_path_of(connection), what, database_id(connection))
     require_evidence(connection, standing)
+
+
+def _path_of(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
 def _rows(connection: sqlite3.Connection, standing: ProjectedRights) -> set[tuple[object, ...]]:

@@ -28,7 +28,7 @@ from clawhive_core.protocols.ledger import (
 )
 
 EvidenceCheck = Callable[[sqlite3.Connection, Sequence[str]], None]
-"""Compares what a table says of ids with the log's events; raises `forged_rights`."""
+"""Compares what a table says of ids with the log's own events; raises `forged_rights`."""
 
 _LINE = """
     WITH RECURSIVE line(id) AS (

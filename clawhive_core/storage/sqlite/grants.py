@@ -20,7 +20,7 @@ from clawhive_core.protocols.ledger import RightsWhere
 from clawhive_core.storage.sqlite.evidence import ProjectedRights, altered_event, forged_rights
 from clawhive_core.storage.sqlite.migrations import RoomSchema
 from clawhive_core.storage.sqlite.reader import Readers
-from clawhive_core.storage.sqlite.schema import SELECT
+from clawhive_core.storage.sqlite.seals import SEALED
 from clawhive_core.storage.sqlite.writer import Projections
 
 # Version 6: only what stands is a row, which names the event that issued it; what has ended is in
@@ -317,7 +317,7 @@ STANDING = (
 
 _BY_ID = "SELECT * FROM grants WHERE grant_id IN (SELECT value FROM json_each(?))"
 _SETS_OF = "SELECT * FROM grant_sets WHERE set_id IN (SELECT value FROM json_each(?))"
-_BY_SEQ = f"{SELECT} WHERE seq IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
+_BY_SEQ = f"{SEALED} WHERE seq IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
 _NAMED = (
     "SELECT seq FROM events WHERE kind = 'grant.revoked' AND json_extract(body, '$.grant_id') = ?"
     " AND seq > ?"
@@ -328,16 +328,16 @@ _ENDED: Mapping[str, str] = {
     " AND invocation_id IS NULL AND seq > ?2 AND (kind = 'run.end' OR kind = 'run.status'"
     " AND status <> 'running' AND ?3 = 'skill')",
 }
-_USES = f"SELECT kind, body FROM events WHERE {_USED} AND seq > ? ORDER BY seq"  # noqa: S608 - a constant
+_USES = f"{SEALED} WHERE {_USED} AND seq > ? ORDER BY seq"
 
 
-def require_given(readers: Readers, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise where a row of grants, or one that it derives from, is not what the log gives.
+def given(readers: Readers, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return those rows of grants whose events, and those of all they derive from, are one's own.
 
     Only these rows and their events are read. They are to be read in the same transaction.
 
     Raises:
-        StorageError: `forged_rights`; or the log cannot be read.
+        StorageError: `forged_rights`: one is not what the log gives; or the log cannot be read.
     """
     line = {str(row["grant_id"]): row for row in rows}
     above = _parents(line.values())
@@ -350,10 +350,22 @@ def require_given(readers: Readers, rows: Iterable[Mapping[str, Any]]) -> None:
         above |= _parents(found.values())
         if not found:
             break
-    if line:
-        _require_each(readers, line)
+    others = _require_each(readers, line) if line else set[str]()
     for row in readers.read(_SETS_OF, (json.dumps(sorted({set_of(each) for each in above})),)):
-        _require_set(readers, dict(row))
+        if not _require_set(readers, dict(row)):
+            others |= {each for each in above if set_of(each) == row["set_id"]}
+    if not others:
+        return rows  # as nearly always
+    return [row for row in rows if others.isdisjoint(_descent(line, str(row["grant_id"])))]
+
+
+def _descent(line: Mapping[str, Mapping[str, Any]], grant_id: str | None) -> Iterator[str]:
+    """Yield a grant and all that it derives from."""
+    seen = set[str]()
+    while grant_id is not None and grant_id not in seen:
+        yield grant_id
+        seen.add(grant_id)
+        grant_id = line[grant_id]["parent_grant"] if grant_id in line else None
 
 
 def sets_of_task(readers: Readers, task_id: str) -> list[RightRecord]:
@@ -366,8 +378,8 @@ def sets_of_task(readers: Readers, task_id: str) -> list[RightRecord]:
     found: list[RightRecord] = []
     of_task = "SELECT * FROM grant_sets WHERE task_id = ?"
     for row in map(dict[str, Any], readers.read(of_task, (task_id,))):
-        _require_set(readers, row)
-        found += _rights_of_set(readers, row)
+        if _require_set(readers, row):
+            found += _rights_of_set(readers, row)
     return found
 
 
@@ -391,20 +403,23 @@ def _members(readers: Readers, row: Mapping[str, Any]) -> list[CapabilityGrant]:
     return [each for each in members if each.grant_id not in gone]
 
 
-def _require_set(readers: Readers, row: Mapping[str, Any]) -> None:
-    """Raise where a row of a set is not what the log gives.
+def _require_set(readers: Readers, row: Mapping[str, Any]) -> bool:
+    """Whether the event of a set is one's own; raise where its row is not what the event gives.
 
     Raises:
         StorageError: `forged_rights`.
     """
-    given: tuple[str, ...] | None = None
+    made: tuple[str, ...] | None = None
+    is_own = True
     for event in _issuing(readers, {int(row["seq"])}):
         if (body := body_of(event["body"]).get("set")) is not None:
-            given = (*_of_set(body), event["ts"])
+            made = (*_of_set(body), event["ts"])
+            is_own = readers.seals.is_sealed(event["hash"], event["seal"])
     mine = tuple(row[name] for name in ("set_id", "subject", "task_id", "run", "members"))
     over = readers.read(_ENDED["task"], (row["task_id"], row["seq"]))
-    if given != (*mine, row["issued_at"]) or over or _hides_revoked(readers, row):
+    if made != (*mine, row["issued_at"]) or over or _hides_revoked(readers, row):
         raise forged_rights(readers.path, "grant_sets", [row["set_id"]])
+    return is_own
 
 
 def _hides_revoked(readers: Readers, row: Mapping[str, Any]) -> bool:
@@ -416,14 +431,13 @@ def _hides_revoked(readers: Readers, row: Mapping[str, Any]) -> bool:
 
 
 def _issuing(readers: Readers, seqs: Iterable[int]) -> Iterator[Mapping[str, Any]]:
-    """Yield the issuing events among some rows of the log, each as it was written.
+    """Yield the issuing events among some rows of the log, each as somebody wrote it.
 
     Raises:
         StorageError: `forged_rights`: one is not.
     """
     for event in readers.read(_BY_SEQ, (json.dumps(sorted(seqs)),)):
-        # Issue 16 asks for the HMAC of the event here too.
-        if row_hash(event) != event["hash"]:
+        if row_hash(event[:-1]) != event["hash"]:
             raise altered_event(readers.path, event["seq"])
         if event["kind"] == GRANT_ISSUED:
             yield dict(event)
@@ -433,19 +447,31 @@ def _parents(rows: Iterable[Mapping[str, Any]]) -> set[str]:
     return {str(row["parent_grant"]) for row in rows if row["parent_grant"] is not None}
 
 
-def _require_each(readers: Readers, line: Mapping[str, Mapping[str, Any]]) -> None:
-    given: dict[str, dict[str, Any]] = {}
+def _require_each(readers: Readers, line: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the grants whose events others wrote; raise where a row is not what its event gives.
+
+    Raises:
+        StorageError: `forged_rights`.
+    """
+    issued: dict[str, dict[str, Any]] = {}
+    others = set[str]()
     for event in _issuing(readers, {int(row["seq"]) for row in line.values()}):
+        is_own = readers.seals.is_sealed(event["hash"], event["seal"])
         for each in body_of(event["body"])["grants"]:
-            given[each["grant_id"]] = {**each, "issued_at": event["ts"], "seq": event["seq"]}
-    forged = [key for key, row in line.items() if not _is_given(readers, row, given.get(key))]
+            issued[each["grant_id"]] = {**each, "issued_at": event["ts"], "seq": event["seq"]}
+            if not is_own:
+                others.add(each["grant_id"])
+    rows = [(key, row) for key, row in line.items() if key not in others]
+    forged = [key for key, row in rows if not _is_given(readers, row, issued.get(key))]
     if forged:
         raise forged_rights(readers.path, "grants", sorted(forged))
+    return others
 
 
-def _is_given(readers: Readers, row: Mapping[str, Any], given: Mapping[str, Any] | None) -> bool:
+def _is_given(readers: Readers, row: Mapping[str, Any], issued: Mapping[str, Any] | None) -> bool:
     """Whether a row is what its event gives, and nothing has ended it since."""
-    if given is None or any(row[key] != given.get(key) for key in (*_ISSUED, "issued_at", "seq")):
+    columns = (*_ISSUED, "issued_at", "seq")
+    if issued is None or any(row[key] != issued.get(key) for key in columns):
         return False
     if readers.read(_NAMED, (row["grant_id"], row["seq"])):
         return False
@@ -461,9 +487,13 @@ def _left(readers: Readers, row: Mapping[str, Any]) -> int | None:
     left: int | None = row["uses"]
     if left is None:
         return None
-    for kind, text in map(tuple, readers.read(_USES, (row["seq"],))):
-        if row["grant_id"] in body_of(text)["grant_ids"]:
-            left = left - 1 if kind == GRANT_USED else min(int(row["uses"]), left + 1)
+    for event in readers.read(_USES, (row["seq"],)):
+        if row["grant_id"] not in body_of(event["body"])["grant_ids"]:
+            continue
+        if event["kind"] == GRANT_USED:
+            left -= 1
+        elif readers.seals.is_own(event):
+            left = min(int(row["uses"]), left + 1)
     return left
 
 
@@ -500,31 +530,31 @@ def rights(readers: Readers, query: RightsWhere) -> list[RightRecord]:
         StorageError: `forged_rights`: a table says more than the log.
     """
     where: list[str] = []
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     if query.grant_ids is not None:
         where.append("grant_id IN (SELECT value FROM json_each(:ids))")
-        given["ids"] = json.dumps(list(query.grant_ids))
+        values["ids"] = json.dumps(list(query.grant_ids))
     if query.scope is not None:
         where.append("scope = :scope")
-        given["scope"] = query.scope
+        values["scope"] = query.scope
     if query.scope_id is not None:
         where.append("scope_id = :scope_id")
-        given["scope_id"] = query.scope_id
+        values["scope_id"] = query.scope_id
     if query.steps_of is not None:
         where.append("scope = 'step' AND scope_id BETWEEN :first AND :last")
-        given["first"], given["last"] = steps_of(query.steps_of)
+        values["first"], values["last"] = steps_of(query.steps_of)
     with readers.snapshot():
         found: list[RightRecord] = []
         if query.checked and query.scope == "task" and query.scope_id is not None:
             found = sets_of_task(readers, query.scope_id)
         elif not where:
             for row in readers.read("SELECT * FROM grant_sets ORDER BY seq"):
-                found += _rights_of_set(readers, dict(row))
+                if not query.checked or _require_set(readers, dict(row)):
+                    found += _rights_of_set(readers, dict(row))
         sql = f"{_STANDING} WHERE {' AND '.join(where) or 'true'} ORDER BY seq, rowid"
-        rows = [dict(row) for row in readers.read(sql, given)]
-        if query.checked:
-            require_given(readers, rows)
-    return found + [_right(row) for row in rows]
+        rows = [dict(row) for row in readers.read(sql, values)]
+        counting = given(readers, rows) if query.checked else rows
+    return found + [_right(row) for row in counting]
 
 
 def _right(row: Mapping[str, Any]) -> RightRecord:
@@ -534,6 +564,6 @@ def _right(row: Mapping[str, Any]) -> RightRecord:
 
 def descent_of(readers: Readers, grant_ids: Sequence[str]) -> list[str]:
     """Return grants and all that they derive from, which never changes once they are issued."""
-    given = (json.dumps(list(grant_ids)),)
-    rows = readers.read(f"{_LINE} SELECT id FROM line ORDER BY id", given)  # noqa: S608 - a constant
+    values = (json.dumps(list(grant_ids)),)
+    rows = readers.read(f"{_LINE} SELECT id FROM line ORDER BY id", values)  # noqa: S608 - a constant
     return [str(row[0]) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import sqlite3
 from collections.abc import (
@@ -16,8 +17,9 @@ from contextlib import closing, contextmanager
 from dataclasses import field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
+from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.chain import COLUMNS, genesis
 from clawhive_core.events.following import Following
@@ -68,13 +70,23 @@ from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.sqlite.append import Append, Effect
 from clawhive_core.storage.sqlite.database import SOFTWARE, has_room_to_move, open_database
 from clawhive_core.storage.sqlite.evidence import ProjectedRights
-from clawhive_core.storage.sqlite.expectations import EvidenceCheck
 from clawhive_core.storage.sqlite.faults import storage_error
 from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, OWNERS, Lease, worker_record
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 from clawhive_core.storage.sqlite.reader import Readers
 from clawhive_core.storage.sqlite.schema import SCHEMA, TIP, selecting
+from clawhive_core.storage.sqlite.seals import (
+    SEALED,
+    foreign_database,
+    foreign_rows,
+    lasting,
+    outlives_a_run,
+    seals_of,
+)
 from clawhive_core.storage.sqlite.writer import Apply, Listener, Projections, Writer
+
+if TYPE_CHECKING:
+    from clawhive_core.storage.sqlite.claims import Claims
 
 __all__ = ["Apply", "Effect", "EventLog", "Listener", "Projections"]
 
@@ -101,8 +113,12 @@ class Tables:
     """Kind of event to what is applied for it in the appending transaction."""
     names: Sequence[str] = ()
     """The tables that the projections write, and nothing else does."""
-    evidence_checks: Mapping[str, EvidenceCheck] = field(default_factory=dict[str, EvidenceCheck])
-    """By table, the check against the events before a row gives a right in an append."""
+    evidence_checks: Mapping[str, Callable[..., None]] = field(
+        default_factory=dict[str, Callable[..., None]]
+    )
+    """By table, the check against the events before a row gives a right in an append.
+
+    It takes a connection, ids, and by name the `seals` that say whose an event is."""
     standing: Sequence[ProjectedRights] = ()
     """The rows that give rights, as they are compared with the events at opening."""
     fingerprint: str = ""
@@ -127,6 +143,7 @@ class EventLog(Following):
         self._readers = readers
         self._now = now
         self._lease = lease
+        self._limits = readers.seals.standing != "own"
         self.redactor = redactor
         self.id = database_id(readers.get())
         """The log's own random id; its checkpoints are filed under it."""
@@ -140,6 +157,7 @@ class EventLog(Following):
         *,
         redactor: Redactor | None = None,
         lease_seconds: float = LEASE_SECONDS,
+        keys: DatabaseKeys | None = None,
     ) -> EventLog:
         """Open the log of a project, making or migrating it where needed.
 
@@ -148,6 +166,8 @@ class EventLog(Following):
             tables: What the events make beside themselves.
             redactor: Where secrets are registered that must not be written.
             lease_seconds: How long this worker keeps its runs when it says nothing.
+            keys: The user's keys, which tell whose rows count; without them rows are not sealed,
+                and each counts.
 
         Raises:
             DatabaseTooNew: The file was written by a newer version of ClawHive.
@@ -156,9 +176,14 @@ class EventLog(Following):
         path = Path(path).absolute()
         connection = open_database(path, (SCHEMA, *tables.schemas), known=tables.fingerprint)
         try:
-            readers = Readers(path, partial(open_database, path, read_only=True))
+            seals = seals_of(connection, keys)
+            readers = Readers(path, partial(open_database, path, read_only=True), seals)
             start = genesis(database_id(connection))
-            writer = Writer(connection, path, start, tables.projections, tables.evidence_checks)
+            evidence_checks = {
+                table: partial(require, seals=seals)
+                for table, require in tables.evidence_checks.items()
+            }
+            writer = Writer(connection, path, start, tables.projections, evidence_checks, seals)
         except BaseException:
             connection.close()
             raise
@@ -541,13 +566,17 @@ class EventLog(Following):
             approval_id: Only this approval and those of its run.
 
         Raises:
-            StorageError: `forged_rights`; or the log cannot be read.
+            StorageError: `forged_rights`; `foreign_database`: it is somebody else's, or the
+                approval is; or the log cannot be read.
         """
         from clawhive_core.storage.sqlite.evidence import require_evidence
 
+        if self.is_foreign:
+            raise foreign_database(self._path, self.id)
         with self._apart() as connection:
             if approval_id is not None:
-                self._tables.evidence_checks["approvals"](connection, (approval_id,))
+                check = self._tables.evidence_checks["approvals"]
+                check(connection, (approval_id,), seals=self._readers.seals)
             else:
                 require_evidence(connection, *self._tables.standing)
 
@@ -569,10 +598,51 @@ class EventLog(Following):
         return self._writer.listen(callback)
 
     def _rows(self, events: Sequence[Event]) -> list[Row]:
+        if self._limits:
+            self._require_may_write(events)
         ts, redactor = self._now(), self.redactor
         if len(events) == 1:  # as nearly always
             return [encode(events[0], ts, redactor)]
         return [encode(event, ts, redactor) for event in events]
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether this user has no key of it: it can be read, and nothing is written to it."""
+        return self._readers.seals.standing == "foreign"
+
+    def claims(self) -> Claims:
+        """Return what rows that others wrote would give; nothing of it counts.
+
+        Raises:
+            StorageError: `forged_rights`: a table says more than the log.
+        """
+        from clawhive_core.storage.sqlite.claims import claims_of
+
+        return claims_of(self._readers)
+
+    def _require_may_write(self, events: Sequence[Event]) -> None:
+        """Refuse to write to a foreign log, and, where no key can be kept, what is to count later.
+
+        Raises:
+            StorageError: `foreign_database` or `read_only_home`.
+        """
+        if self.is_foreign:
+            if events:
+                raise foreign_database(self._path, self.id)
+            return
+        for event in events:
+            if (what := lasting(event)) is not None:
+                raise outlives_a_run(self._path, what)
+
+    def require_own(self, run_id: str) -> None:
+        """Raise where somebody else wrote an event of a run: what it says does not count.
+
+        Raises:
+            StorageError: `foreign_database`; or the log cannot be read.
+        """
+        rows = self.read(f"{SEALED} WHERE run_id = ?", (run_id,))
+        if not all(map(self._readers.seals.is_own, rows)):
+            raise foreign_rows(self._path, f"The run {run_id}", self.id)
 
     def _load_blob(self, sha256: str, kind: str) -> Any:
         found = self.blob(sha256)
@@ -590,4 +660,12 @@ class EventLog(Following):
                 fix="`clawhive audit prune` removed it; keep bodies longer where they are needed.",
                 code="pruned",
             )
-        return decode(bytes(found.data), kind)
+        data = bytes(found.data)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise ClawHiveError(
+                f"The stored body {sha256[:12]} is not as it was written.",
+                place=str(self._path),
+                fix="Run `clawhive audit verify`: the database may have been changed.",
+                code="damaged_body",
+            )
+        return decode(data, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.errors import UsageError
@@ -42,6 +42,8 @@ from clawhive_core.protocols.ledger import (
 from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.sqlite.grants import descent_of, rights, standing_of
 from clawhive_core.storage.sqlite.reader import Readers
+from clawhive_core.storage.sqlite.stored_values import value_of
+from clawhive_core.storage.sqlite.subscriptions import is_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,28 @@ def find(readers: Readers, query: Any, window: Window) -> Page[Any]:
     rows = rows[: window.limit]
     names = [{"started_seq": "seq"}.get(key, key) for key in answer.key]
     after = json.dumps([rows[-1][name] for name in names]) if more and rows else None
+    if readers.seals.key is not None and (given_by := _GIVEN.get(kind)) is not None:
+        return Page([each for row in rows for each in given_by(readers, query, row)], after, total)
     return Page([answer.record(row) for row in rows], after, total)
+
+
+def _own_subscription(
+    readers: Readers, _: SubscriptionsWhere, row: sqlite3.Row
+) -> Iterator[Subscription]:
+    if is_given(readers, row["user_id"], row["skill_id"]):
+        yield Subscription(*row)
+
+
+def _own_value(readers: Readers, query: ValuesWhere, row: sqlite3.Row) -> Iterator[ValueRecord]:
+    if (found := value_of(readers, query.user_id, query.namespace, row["key"])) is not None:
+        yield found
+
+
+_GIVEN: Mapping[type, Callable[[Readers, Any, sqlite3.Row], Iterator[Any]]] = {
+    SubscriptionsWhere: _own_subscription,
+    ValuesWhere: _own_value,
+}
+"""By query, what of a row this user's own events give: the others count nothing."""
 
 
 def _bound(value: Any) -> Any:

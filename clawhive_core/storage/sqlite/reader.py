@@ -13,6 +13,7 @@ from typing import Any
 from clawhive_core.errors import StorageError
 from clawhive_core.storage.sqlite.database import undo
 from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.seals import NO_SEALS, Seals
 
 
 class _OfThread:
@@ -30,8 +31,11 @@ class _OfThread:
 class Readers:
     """Gives each thread its own read-only connection, so that readers never wait for each other."""
 
-    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self, path: Path, connect: Callable[[], sqlite3.Connection], seals: Seals = NO_SEALS
+    ) -> None:
         self.path = path
+        self.seals = seals
         self._connect = connect
         self._local = threading.local()
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ def selecting(columns: Sequence[str]) -> str:
 
 
 SELECT = selecting(COLUMNS)
-INSERT = f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - our own column names
+INSERT = f"INSERT INTO events ({', '.join(COLUMNS)}, seal) VALUES (?{', ?' * len(COLUMNS)})"  # noqa: S608 - our own column names
 TIP = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 
 
@@ -201,6 +201,14 @@ CREATE INDEX events_of_revoked ON events (json_extract(body, '$.grant_id'))
     WHERE kind = 'grant.revoked';
 """
 
+# Version 8: each row has a seal beside its hashed columns; what was written before can get one.
+_SEALS = f"""
+ALTER TABLE events ADD COLUMN seal BLOB;
+DROP TRIGGER events_refuse_update;
+CREATE TRIGGER events_refuse_update BEFORE UPDATE OF {", ".join(COLUMNS)} ON events
+BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
+"""
+
 SCHEMA = RoomSchema(
     "events",
     (
@@ -211,6 +219,7 @@ SCHEMA = RoomSchema(
         _OF_USES,
         _OF_RUN + _VIEWS,
         _OF_REVOKED,
+        _SEALS,
     ),
 )
 """The event log's own tables; other rooms add theirs beside it."""

@@ -8,6 +8,8 @@ from clawhive_core.events.kinds import SUBSCRIPTION_ADDED, SUBSCRIPTION_REMOVED
 from clawhive_core.model.events import StoredEvent
 from clawhive_core.storage.sqlite.evidence import ProjectedRights
 from clawhive_core.storage.sqlite.migrations import RoomSchema
+from clawhive_core.storage.sqlite.reader import Readers
+from clawhive_core.storage.sqlite.seals import SEALED
 from clawhive_core.storage.sqlite.writer import Projections
 
 TABLE = "subscriptions"
@@ -44,6 +46,19 @@ def _on_removed(connection: sqlite3.Connection, stored: StoredEvent) -> None:
 
 
 PROJECTIONS: Projections = {SUBSCRIPTION_ADDED: (_on_added,), SUBSCRIPTION_REMOVED: (_on_removed,)}
+
+_NEWEST = (
+    f"{SEALED} WHERE {_KINDS} AND json_extract(body, '$.user_id') = ?"
+    " AND json_extract(body, '$.skill_id') = ? ORDER BY seq DESC"
+)
+
+
+def is_given(readers: Readers, user_id: str, skill_id: str) -> bool:
+    """Whether the newest of this user's own events gives a subscription that the table has."""
+    rows = readers.read(_NEWEST, (user_id, skill_id))
+    newest = next(filter(readers.seals.is_own, rows), None)
+    return newest is not None and newest["kind"] == SUBSCRIPTION_ADDED
+
 
 STANDING = (ProjectedRights(TABLE, "skill_id, user_id", "true", _KINDS, PROJECTIONS),)
 """The subscriptions that there are: each must be in the log too."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.storage.sqlite import (
     approvals,
@@ -54,7 +55,7 @@ def tables_of(*modules: ModuleType, fingerprint: str = "") -> Tables:
     )
 
 
-PROJECT = tables_of(*_NAMES, fingerprint="3732878f17bc4fb728af1682f7fdfce7")
+PROJECT = tables_of(*_NAMES, fingerprint="a8bc778600e89c3331d7fe115ea5bdd7")
 """The tables of a project."""
 
 
@@ -62,9 +63,15 @@ class SqliteLedgers:
     """Opens logs in SQLite files (`protocols.ledger.LedgerOpener`).
 
     `sqlite:` is `.clawhive/hive.db` of the project; `sqlite:PATH` another file, relative to it.
+
+    Args:
+        keys: The user's keys, which tell whose rows count (`EventLog.open`).
     """
 
     scheme = "sqlite"
+
+    def __init__(self, keys: DatabaseKeys | None = None) -> None:
+        self.keys = keys
 
     def open(self, url: str, *, root: str, redactor: Redactor, lease_seconds: float) -> EventLog:
         """Open a project's log, making or migrating it where needed.
@@ -73,8 +80,10 @@ class SqliteLedgers:
             DatabaseTooNew: The file was written by a newer version of ClawHive.
             StorageError: The file cannot be opened.
         """
-        path = self._path(url, root)
-        return EventLog.open(path, PROJECT, redactor=redactor, lease_seconds=lease_seconds)
+        path = self.path(url, root)
+        return EventLog.open(
+            path, PROJECT, redactor=redactor, lease_seconds=lease_seconds, keys=self.keys
+        )
 
     def inspect(self, url: str, *, root: str) -> AbstractContextManager[DatabaseInspection]:
         """Look at a project's log without changing it.
@@ -82,11 +91,12 @@ class SqliteLedgers:
         Raises:
             StorageError: It cannot be read.
         """
-        return inspect(self._path(url, root), (SCHEMA, *PROJECT.schemas))
+        return inspect(self.path(url, root), (SCHEMA, *PROJECT.schemas))
 
     def is_made(self, url: str, *, root: str) -> bool:
         """Return whether there is such a file."""
-        return self._path(url, root).exists()
+        return self.path(url, root).exists()
 
-    def _path(self, url: str, root: str) -> Path:
+    def path(self, url: str, root: str) -> Path:
+        """Return the file of an address."""
         return Path(root, url.partition(":")[2] or ".clawhive/hive.db").absolute()

@@ -11,9 +11,10 @@ from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.storage.sqlite.append import Append
 from clawhive_core.storage.sqlite.database import begin
 from clawhive_core.storage.sqlite.schema import INSERT, TIP
+from clawhive_core.storage.sqlite.seals import Seals
 
 StoredRow = tuple[Any, ...]
-"""A row as `events` holds it, in the order of `chain.COLUMNS`."""
+"""A row as `events` holds it, in the order of `chain.COLUMNS`, and its seal."""
 
 _BLOB = (
     "INSERT INTO blobs (sha256, type, data) VALUES (?, ?, ?) ON CONFLICT (sha256)"
@@ -34,19 +35,33 @@ class Transaction:
     Args:
         connection: The writing connection.
         start: What the first row of all follows.
+        seals: What seals each row.
         patience: How long to wait for another process's write, in seconds.
 
     Raises:
         sqlite3.OperationalError: As `begin`.
     """
 
-    __slots__ = ("_blobs", "_connection", "_hash", "_seq", "_written", "bytes", "owned", "rows")
+    __slots__ = (
+        "_blobs",
+        "_connection",
+        "_hash",
+        "_seal",
+        "_seq",
+        "_written",
+        "bytes",
+        "owned",
+        "rows",
+    )
 
-    def __init__(self, connection: sqlite3.Connection, start: Place, patience: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, start: Place, seals: Seals, patience: float
+    ) -> None:
         begin(connection, patience)
         tip = connection.execute(TIP).fetchone()
         self.rows: list[StoredRow] = []
         self._connection = connection
+        self._seal = seals.of
         self._seq, self._hash = start if tip is None else tip
         self._blobs: dict[str, Body] = {}
         self._written = 0
@@ -57,13 +72,13 @@ class Transaction:
 
     def add(self, item: Append) -> None:
         """Give an append's rows their place; `write` inserts them."""
-        seq, prev = self._seq, self._hash
+        seq, prev, seal = self._seq, self._hash, self._seal
         for columns, inner, blobs, _ in item.rows:
             for blob in blobs:
                 self._blobs[blob.sha256] = blob
             seq += 1
             digest = link(seq, inner, prev)
-            self.rows.append((seq, *columns, prev, digest))
+            self.rows.append((seq, *columns, prev, digest, seal(digest)))
             item.seqs.append(seq)
             prev = digest
         self._seq, self._hash = seq, prev

@@ -25,6 +25,7 @@ from clawhive_core.storage.sqlite.database import (
     undo,
 )
 from clawhive_core.storage.sqlite.expectations import EvidenceCheck, require
+from clawhive_core.storage.sqlite.seals import Seals
 from clawhive_core.storage.sqlite.transaction import Place, StoredRow, Transaction
 from clawhive_core.storage.sqlite.usability import Usability
 
@@ -61,6 +62,7 @@ class Writer:
         genesis: str,
         projections: Projections,
         evidence_checks: Mapping[str, EvidenceCheck],
+        seals: Seals,
     ) -> None:
         self.listener_errors = 0
         self._connection = connection
@@ -69,6 +71,7 @@ class Writer:
         self._start = Place(0, genesis)
         self._projections = projections
         self._evidence_checks = evidence_checks
+        self._seals = seals
         self._queue = Backlog()
         self.is_full = self._queue.is_full
         self._bell: SimpleQueue[str] = SimpleQueue()
@@ -301,7 +304,7 @@ class Writer:
             wanted = wanted or item.sync
         if wanted != self._synced:
             self._use_sync(wanted=wanted)
-        transaction = Transaction(self._connection, self._start, patience)
+        transaction = Transaction(self._connection, self._start, self._seals, patience)
         self._held = self._others(), self._revoked
         try:
             self._fill(transaction, batch)
@@ -390,7 +393,7 @@ class Writer:
             transaction.write()
             for row in transaction.rows[first:]:
                 for apply in self._projections.get(row[2], ()):
-                    apply(self._connection, stored(row))
+                    apply(self._connection, stored(row[:-1]))
         except sqlite3.OperationalError as error:  # a table that is missing is no caller's bug
             raise self._usability.failure(error) from error
 
@@ -413,7 +416,7 @@ class Writer:
         self._usability.note_lost(batch)
 
     def _tell(self, news: list[StoredRow]) -> None:
-        events = [stored(row) for row in news]
+        events = [stored(row[:-1]) for row in news]
         for listener in self._listeners:
             try:
                 listener(events)
