@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -16,11 +17,13 @@ from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.errors import StorageError
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 
 SIGN_ROWS = 1000
 SIGN_SECONDS = 60.0
 """A log that grows is signed after so many rows, or so long, whichever comes first."""
 
+_PLAIN = pattern(r"\w{0,100}")
 _LAST_LINE = 4096
 """The bytes at the end of a file in which its last line is looked for; one is about 500 long."""
 
@@ -102,7 +105,9 @@ class Checkpoints:
         self._user_dir = Path(user_dir)
         self.keys = Keys(self._user_dir, scheme)
         self._key: FileVersion | None = None
-        self._path = self._user_dir / "checkpoints" / f"{database_id}.jsonl"
+        # A database says its own id, and somebody else may have made it.
+        name = database_id if _PLAIN.fullmatch(database_id) else _digest(database_id)
+        self._path = self._user_dir / "checkpoints" / f"{name}.jsonl"
         self._database_id = database_id
         self._database = None if database is None else str(Path(database).absolute())
 
@@ -305,6 +310,10 @@ def _parse(line: bytes) -> Checkpoint | None:
     signed = isinstance(checkpoint.signature, str) and checkpoint.signature.isascii()
     whole = type(checkpoint.seq) is int and signed and isinstance(checkpoint.key, str)
     return checkpoint if whole and all(isinstance(text, str) for text in texts) else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _unusable(error: OSError, path: Path) -> StorageError:

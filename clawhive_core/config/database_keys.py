@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,7 +60,7 @@ class DatabaseKeys:
             return None
         file = self._file(database_id)
         try:
-            with file.locked():
+            with self._locked(file):
                 if (found := self.find(database_id)) is None:
                     found = os.urandom(_BYTES)
                     file.write({"schema": _SCHEMA, "key": found.hex()})
@@ -76,7 +77,7 @@ class DatabaseKeys:
             StorageError: The key cannot be used or written; or what `seal` raises.
         """
         file = self._file(database_id)
-        with file.locked():
+        with self._locked(file):
             key = self.find(database_id)
             made = os.urandom(_BYTES) if key is None else key
             seal(made)
@@ -92,7 +93,7 @@ class DatabaseKeys:
         if self.find(database_id) is None:
             return False
         file = self._file(database_id)
-        with file.locked():
+        with self._locked(file):
             file.write({"schema": _SCHEMA, "key": os.urandom(_BYTES).hex()})
         return True
 
@@ -110,6 +111,14 @@ class DatabaseKeys:
             for file in (self.user_dir / _FOLDER).glob("*.json")
             if _ID.fullmatch(file.stem) is not None
         )
+
+    @contextmanager
+    def _locked(self, file: PrivateFile) -> Generator[None]:
+        # What lies above it must be private too, and `mkdir` makes parents as the umask says.
+        with suppress(OSError):  # `locked` says what is wrong
+            self.user_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.locked():
+            yield
 
     def _file(self, database_id: str) -> PrivateFile:
         return PrivateFile(self.user_dir / _FOLDER, f"{database_id}.json", "the key of a database")

@@ -248,3 +248,10 @@ def test_signing_that_failed_is_not_tried_again_at_once(checkpoints, clock, monk
         with contextlib.suppress(StorageError):
             signing.sign_if_due()
     assert tried == [0.0, 61.0]
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "a/b", "..", "a\0b"])
+def test_an_id_that_is_a_path_leads_to_no_file_outside(user_dir, name):
+    checkpoints = Checkpoints(user_dir, name)
+    assert checkpoints.path.parent == user_dir / "checkpoints"
+    assert checkpoints.path.name.removesuffix(".jsonl").isalnum()

@@ -328,7 +328,8 @@ def test_the_key_is_for_its_user_alone(clawhive, tmp_path):
     folder = tmp_path / "home" / ".config" / "clawhive" / "databases"
     (key,) = folder.iterdir()
     assert key.name == f"{database_id(clawhive.root)}.json"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for each in (folder, folder.parent):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o700
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     key.chmod(0o666)
     assert "error[database_key]" in clawhive.snippet("print(1)").err
