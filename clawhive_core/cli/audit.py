@@ -11,6 +11,7 @@ from clawhive_core.cli.loop import run_async
 from clawhive_core.cli.output import hand_over, print_json, print_json_line, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import UsageError
+from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
     from clawhive_core.audit.export import Format
@@ -150,23 +151,27 @@ def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
     import os
 
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.hive.project_log import rebuild_tables
+    from clawhive_core.hive.project_log import claims_of, rebuild_tables
 
     if not check:
         refuse_inside_run(os.environ, "the log's tables")
     log = settings.log()
     try:
         found = log.compare() if check else rebuild_tables(log)
+        others = claims_of(log) if check and not found else []
     finally:
         log.close()
     if as_json:
         rows = [each.to_dict() for each in found]
-        print_json({"schema": "audit-rebuild/1", "rebuilt": not check, "differences": rows})
+        facts = {"rebuilt": not check, "differences": rows, "others": others}
+        print_json({"schema": "audit-rebuild/1", **facts})
     for each in () if as_json else found:
         say(f"{each.table}: rows too many {each.extra}, lacking {each.missing}")
     if not as_json:
         done = "differ from the log" if check else "differed and were made anew"
         say(f"tables that {done}: {len(found)}" if found else "the tables are what the log says")
+        for line in others:
+            say(f"others wrote it, and it counts nothing: {set_off(line)}")
     return 1 if check and found else 0
 
 

@@ -22,6 +22,7 @@ from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.ledger import Ledger, LedgerOpener
 from clawhive_core.storage.sqlite.database import LOADS_EXTENSIONS, SOFTWARE
+from clawhive_core.storage.sqlite.log import EventLog
 from clawhive_core.storage.sqlite.tables import SqliteLedgers
 
 if TYPE_CHECKING:
@@ -168,6 +169,17 @@ def open_verified(
         log.close()
         raise
     return log
+
+
+def claims_of(log: Ledger) -> list[str]:
+    """Return what rows of a log would give that others wrote, and that counts nothing.
+
+    Raises:
+        StorageError: `forged_rights`: a table says more than the log.
+    """
+    if not isinstance(log, EventLog):
+        return []
+    return [f"{kind}: {line}" for kind, lines in log.claims().to_dict().items() for line in lines]
 
 
 def rebuild_tables(log: Ledger) -> tuple[Difference, ...]:

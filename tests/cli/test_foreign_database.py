@@ -105,11 +105,13 @@ def test_a_cloned_database_can_be_read_verified_and_exported(clawhive, file, use
         ("grants", "list"),
         ("audit", "query", "--run", "last"),
         ("audit", "export"),
-        ("audit", "rebuild", "--check"),
         ("audit", "verify"),
     ):
         assert clawhive(*words).code == 0, words
     assert len(clawhive.events()) == before
+    checked = clawhive("audit", "rebuild", "--check")
+    assert checked.code == 0
+    assert "others wrote it, and it counts nothing: approvals: edit.apply, pending" in checked.out
     doctor = clawhive("doctor")
     assert doctor.code == 1
     assert "clawhive trust --fresh" in doctor.out
