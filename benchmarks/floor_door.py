@@ -167,7 +167,7 @@ class Ours:
         self.root = root
         self.log = log
         self.catalog = CatalogStore()
-        self.executor = Executor(Wiring(self.catalog, log, lambda: (), lambda: None))
+        self.executor = Executor(Wiring(self.catalog, log, lambda: ()))
         variables = {"workspace": str(root), "run": str(root / "out"), "home": str(root)}
         self.run = RunScope(
             trace_id="trace_0123456789abcdef",

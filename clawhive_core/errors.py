@@ -165,6 +165,12 @@ class RunBusy(RunError):
     code = "run_busy"
 
 
+class SinkFailed(RunError):
+    """A required audit sink has not taken an event, so what that announces must not happen."""
+
+    code = "sink_failed"
+
+
 class NotReplayable(RunError):
     """The log lacks what a replay of this run needs."""
 

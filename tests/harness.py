@@ -101,7 +101,6 @@ class House:
         self.provider = provider or Provider()
         self.catalog = CatalogStore()
         self.checks: Sequence = ()
-        self.problem: str | None = None
         self.signals: list = []
         self.secrets: dict[str, str] = {}
         self.grants: list[CapabilityGrant] = self.starter()
@@ -111,7 +110,6 @@ class House:
             self.catalog,
             self.log,
             lambda: self.checks,
-            lambda: self.problem,
             redact=self.log.redactor.add,
         )
         self.executor = Executor(self.wiring, ExecutorLimits(call_depth=3, grace_seconds=0.05))

@@ -1,37 +1,78 @@
-"""Sinks: committed events, handed on to plugins in order."""
+"""Sinks: committed events, handed on to plugins in order, and waited for before an effect."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
-from clawhive_core.model.events import StoredEvent
-from clawhive_core.protocols.ledger import Ledger
+from clawhive_core.errors import SinkFailed
+from clawhive_core.events.kinds import SINK_FAILED, SINK_RECOVERED
+from clawhive_core.model.canonical import preview
+from clawhive_core.model.events import Event, StoredEvent
+from clawhive_core.model.late import dataclass
+from clawhive_core.protocols.ledger import EventsWhere, Ledger
 from clawhive_core.protocols.sink import AuditSink
 
 _MAX_WAITING = 100_000
 _GRACE_SECONDS = 1.0
+_PAGE = 1000
+_PAUSE_SECONDS = 2.0
+"""How long a required sink that failed is left alone before it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFailure:
+    """What a sink has not taken."""
+
+    sink: str
+    required: bool
+    from_seq: int
+    """The first event that it lacks."""
+    message: str
+
+
+def standing_failures(log: Ledger) -> Mapping[str, SinkFailure]:
+    """Return by sink what the log says of failures after which it has not caught up."""
+    found: dict[str, SinkFailure] = {}
+    for stored in reversed(log.find(EventsWhere(kind="sink")).items):
+        _fold(found, stored)
+    return found
+
+
+def _fold(found: dict[str, SinkFailure], stored: StoredEvent) -> None:
+    """Let one event change what is known of the sinks."""
+    body = stored.event.body
+    name = str(body.get("sink"))
+    if stored.event.kind == SINK_RECOVERED:
+        found.pop(name, None)
+    elif stored.event.kind == SINK_FAILED and not (name in found and found[name].required):
+        facts = bool(body["required"]), int(body["from_seq"]), str(body["message"])
+        found[name] = SinkFailure(name, *facts)
 
 
 class SinkFanout:
-    """Hands every committed event to every sink.
+    """Hands every committed event to every sink, each at its own pace.
 
-    A required sink that fails, or falls too far behind, stops effects from then on; another one is
-    skipped for that batch and counted.
+    An effect waits until each required sink has taken its intent. One that fails stops effects, in
+    every process over the log, until it has taken all since then; the log remembers both. Another
+    sink is skipped for that batch and counted.
 
     Args:
         log: Whose events.
         sinks: The sinks.
         required: Names of sinks that are required whatever they say themselves; one that is not
             there stops effects from the beginning.
-        write_seconds: How long a sink may take for a batch.
-        close_seconds: How long it may take to close.
+        required_seconds: How long a required sink may take for a batch.
+        write_seconds: How long another may.
+        close_seconds: How long one may take to close.
     """
 
     def __init__(
@@ -39,103 +80,268 @@ class SinkFanout:
         log: Ledger,
         sinks: Sequence[AuditSink],
         required: Sequence[str] = (),
+        required_seconds: float = 5.0,
         write_seconds: float = 60.0,
         close_seconds: float = 10.0,
     ) -> None:
-        self._write_seconds = write_seconds
+        self._log = log
         self._close_seconds = close_seconds
-        self.failures: dict[str, int] = {}
-        self._sinks = tuple(sinks)
-        self._required = frozenset(required)
-        self._waiting: deque[StoredEvent] = deque()
-        self._lock = threading.Lock()
-        self._broken = _missing(self._required - {sink.name for sink in self._sinks})
-        self._wake: Callable[[], None] = _nothing
-        self._unlisten = log.listen(self._take) if self._sinks else _nothing
+        needed = {*required, *(sink.name for sink in sinks if sink.required)}
+        self._deliveries = [
+            Delivery(log, sink, required_seconds, required=True)
+            if sink.name in needed
+            else Delivery(log, sink, write_seconds, required=False)
+            for sink in sinks
+        ]
+        self._needed = [each for each in self._deliveries if each.required]
+        self._missing = sorted(needed - {sink.name for sink in sinks})
+        self._seen: int | None = None
+        self._standing: dict[str, SinkFailure] = {}
+        self._unlisten = log.listen(self._take) if sinks else _nothing
 
-    def problem(self) -> str | None:
-        """Return why effects must stop, or None."""
-        return self._broken
+    @property
+    def acknowledge(self) -> Callable[[int], Awaitable[None]] | None:
+        """Wait until every required sink has taken the events up to a number; None without any.
+
+        Raises:
+            SinkFailed: One failed, or has not taken what it lacks since it failed.
+        """
+        return self._acknowledge if self._needed or self._missing else None
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often a sink has failed here, by its name."""
+        return {each.name: each.failures for each in self._deliveries if each.failures}
 
     def pumping(self) -> Coroutine[Any, Any, None] | None:
         """Return `pump` where there is any sink to deliver events to."""
-        return self.pump() if self._sinks else None
+        return self.pump() if self._deliveries else None
+
+    async def pump(self) -> None:
+        """Deliver events until cancelled."""
+        async with anyio.create_task_group() as group:
+            for each in self._deliveries:
+                group.start_soon(each.pump)
+
+    async def drain(self) -> None:
+        """Deliver what is waiting."""
+        for each in self._deliveries:
+            await each.deliver()
+
+    async def close(self) -> list[str]:
+        """Deliver what is left, close the sinks, and return what they have not taken, in words."""
+        self._unlisten()
+        for each in self._deliveries:
+            await each.deliver(at_once=True)
+            await each.close(self._close_seconds)
+        return [said for each in self._deliveries if (said := each.loss()) is not None]
+
+    async def _acknowledge(self, seq: int) -> None:
+        if self._missing:
+            raise SinkFailed(
+                f"the required audit sink {_listed(self._missing)} is not there",
+                fix="install or mend its plugin (`clawhive plugins`), or take it from"
+                " `audit.required_sinks`",
+            )
+        self._look()
+        for each in self._needed:
+            await each.acknowledge(seq, self._standing.get(each.name))
+
+    def _look(self) -> None:
+        """Read what other processes over this log say of the sinks."""
+        tip = self._log.tip()
+        last = 0 if tip is None else tip[0]
+        if self._seen is None:
+            self._standing = dict(standing_failures(self._log))
+        else:
+            for stored in self._log.events(since=self._seen):
+                _fold(self._standing, stored)
+        self._seen = last
+
+    def _take(self, events: Sequence[StoredEvent]) -> None:
+        for each in self._deliveries:
+            each.take(events)
+
+
+class Delivery:
+    """Hands events to one sink, in order.
+
+    A required sink that failed is given, once it is tried again, all events of the log since what
+    it lacks: those of other processes, and some twice.
+    """
+
+    def __init__(self, log: Ledger, sink: AuditSink, seconds: float, *, required: bool) -> None:
+        self.name = sink.name
+        self.required = required
+        self.failures = 0
+        self._log = log
+        self._sink = sink
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._waiting: deque[StoredEvent] = deque()
+        self._taken = 0
+        self._failure: SinkFailure | None = None
+        self._rests_until = 0.0
+        self._overflowed = False
+        """Whether events were committed that do not wait here, since the log has them."""
+        self._wake: Callable[[], None] = _nothing
+        self._delivered: anyio.Event | None = None
+
+    def take(self, events: Sequence[StoredEvent]) -> None:
+        """Queue committed events; called from the log's thread."""
+        with self._lock:
+            self._waiting.extend(events)
+            first, behind = self._waiting[0].seq, len(self._waiting) > _MAX_WAITING
+            if behind:
+                self._overflowed = True
+                self._waiting.clear()
+        if behind:
+            self._fail(first, RuntimeError("it is too far behind"))
+        self._wake()
 
     async def pump(self) -> None:
         """Deliver events until cancelled."""
         from asyncio import get_running_loop
 
         loop = get_running_loop()
-        ready = anyio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(ready.set)
-
         while True:
             ready = anyio.Event()
-            self._wake = wake
-            # A batch is with some sinks and not yet with others: it goes to all of them.
+            self._wake = partial(_set_from_any_thread, loop, ready)
+            # A batch that is being written is written to its end.
             with anyio.CancelScope(shield=True):
-                await self.drain()
+                await self.deliver()
             await ready.wait()
 
-    async def drain(self) -> None:
-        """Deliver what is waiting."""
-        while self._waiting:
-            with self._lock:
-                batch = tuple(self._waiting)
-                self._waiting.clear()
-            for sink in self._sinks:
-                await self._deliver(sink, batch)
+    async def deliver(self, *, at_once: bool = False) -> None:
+        """Deliver what waits; a required sink that failed is tried again after a pause.
 
-    async def close(self) -> None:
-        """Deliver what is left and close the sinks."""
-        self._unlisten()
-        await self.drain()
-        for sink in self._sinks:
-            await self._bounded(sink, sink.close, self._close_seconds)
+        Args:
+            at_once: Try it again without the pause.
+        """
+        if self._failure is not None and self.required:
+            if not at_once and time.monotonic() < self._rests_until:
+                return
+            await self._catch_up(self._failure)
+        while batch := self._cleared():
+            await self._write(batch)
+            if self._failure is not None and self.required:
+                break
+        self._tell()
 
-    def _take(self, events: Sequence[StoredEvent]) -> None:
-        with self._lock:
-            self._waiting.extend(events)
-            behind = len(self._waiting) > _MAX_WAITING
-            if behind:
-                self._waiting.clear()
-        if behind:
-            for sink in self._sinks:
-                self._count(sink, RuntimeError("too far behind"))
-        self._wake()
+    async def acknowledge(self, seq: int, standing: SinkFailure | None) -> None:
+        """Return once the sink has taken the events up to a number.
 
-    async def _deliver(self, sink: AuditSink, batch: Sequence[StoredEvent]) -> None:
-        await self._bounded(sink, partial(sink.write, batch), self._write_seconds)
+        Args:
+            seq: The number.
+            standing: What the log says it lacks.
 
-    async def _bounded(
-        self, sink: AuditSink, work: Callable[[], Awaitable[None]], seconds: float
-    ) -> None:
+        Raises:
+            SinkFailed: It has not.
+        """
+        if standing is not None and self._failure is None:
+            self._failure, self._rests_until = standing, 0.0
+        if self._failure is not None:
+            self._wake()
+        before = self.failures
+        with anyio.move_on_after(2 * self._seconds):
+            while not self._is_settled(seq, before):
+                if self._delivered is None:
+                    self._delivered = anyio.Event()
+                await self._delivered.wait()
+        if self._failure is not None or self._taken < seq:
+            raise self._refusal()
+
+    def _is_settled(self, seq: int, failures: int) -> bool:
+        """Whether nothing is to be waited for: it has the event, failed since, or is left alone."""
+        if self._failure is None:
+            return self._taken >= seq
+        return self.failures > failures or time.monotonic() < self._rests_until
+
+    async def close(self, seconds: float) -> None:
+        """Close the sink."""
         try:
-            await run_bounded(work(), seconds, _GRACE_SECONDS)
+            await run_bounded(self._sink.close(), seconds, _GRACE_SECONDS)
         except Overdue:
-            self._count(sink, TimeoutError(f"it took longer than {seconds:g} s"))
+            self.failures += 1
+        except Exception:  # noqa: BLE001 - a sink is a plugin: its bugs stay its own
+            self.failures += 1
+
+    def loss(self) -> str | None:
+        """Return what the sink has not taken, in words; None where that is nothing."""
+        if self._failure is None:
+            return None
+        seq, message = self._failure.from_seq, self._failure.message
+        if self.required:
+            name = f"the required audit sink `{self.name}`"
+            return f"{name} has not taken the events since #{seq}: {message}"
+        times = "once" if self.failures == 1 else f"{self.failures} times"
+        return f"the audit sink `{self.name}` failed {times}, first at event #{seq}: {message}"
+
+    async def _catch_up(self, failure: SinkFailure) -> None:
+        """Give a required sink all since what it lacks."""
+        last = failure.from_seq - 1
+        while self._failure is not None:
+            with self._lock:
+                self._overflowed = False
+            events = self._log.events(since=last)
+            while page := list(islice(events, _PAGE)):
+                if not await self._write(page):
+                    return
+                last = page[-1].seq
+            with self._lock:
+                self._failure = self._failure if self._overflowed else None
+        facts = {"sink": self.name, "from_seq": failure.from_seq, "to_seq": last}
+        self._log.post(Event(SINK_RECOVERED, facts))
+
+    async def _write(self, batch: Sequence[StoredEvent]) -> bool:
+        """Give a batch to the sink; return whether it took it."""
+        try:
+            await run_bounded(self._sink.write(batch), self._seconds, _GRACE_SECONDS)
+        except Overdue:
+            self._fail(batch[0].seq, TimeoutError(f"it took longer than {self._seconds:g} s"))
+            return False
         except Exception as error:  # noqa: BLE001 - a sink is a plugin: its bugs stay its own
-            self._count(sink, error)
+            self._fail(batch[0].seq, error)
+            return False
+        self._taken = max(self._taken, batch[-1].seq)
+        return True
 
-    def _count(self, sink: AuditSink, error: Exception) -> None:
-        self.failures[sink.name] = self.failures.get(sink.name, 0) + 1
-        if sink.required or sink.name in self._required:
-            self._broken = (
-                f"the required audit sink `{sink.name}` failed ({error}); nothing runs "
-                "any more; mend it and start again"
-            )
+    def _fail(self, seq: int, error: Exception) -> None:
+        """Note a failure; the log is told of the first."""
+        self.failures += 1
+        message = preview(f"{type(error).__name__}: {error}")
+        with self._lock:
+            first = self._failure is None
+            from_seq = seq if self._failure is None else min(seq, self._failure.from_seq)
+            self._failure = SinkFailure(self.name, self.required, from_seq, message)
+            self._rests_until = time.monotonic() + _PAUSE_SECONDS
+        if first:
+            facts = {"sink": self.name, "required": self.required}
+            self._log.post(Event(SINK_FAILED, {**facts, "from_seq": from_seq, "message": message}))
+
+    def _cleared(self) -> tuple[StoredEvent, ...]:
+        with self._lock:
+            batch = tuple(self._waiting)
+            self._waiting.clear()
+        return tuple(each for each in batch if each.seq > self._taken)
+
+    def _tell(self) -> None:
+        """Let those look again who wait for this sink."""
+        if self._delivered is not None:
+            self._delivered.set()
+            self._delivered = None
+
+    def _refusal(self) -> SinkFailed:
+        why = self.loss() or f"the required audit sink `{self.name}` has not answered in time"
+        return SinkFailed(why, fix="mend it, or what it writes to; the next call tries it again")
 
 
-def _missing(names: Collection[str]) -> str | None:
-    if not names:
-        return None
-    listed = ", ".join(f"`{name}`" for name in sorted(names))
-    return (
-        f"the required audit sink {listed} is not there; install or mend its plugin "
-        "(`clawhive plugins`), or take it from `audit.required_sinks`"
-    )
+def _set_from_any_thread(loop: Any, event: anyio.Event) -> None:
+    loop.call_soon_threadsafe(event.set)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _nothing() -> None:

@@ -62,7 +62,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
         yield Check("configuration", "problem", f"{error.place}: {error.message}", error.fix)
         return
     yield from _configuration(config)
-    yield _storage(settings, config)
+    yield from _storage(settings, config)
     yield _log(config)
     yield _schemas()
     yield _vectors()
@@ -86,20 +86,34 @@ def _configuration(config: Config) -> Iterator[Check]:
         yield Check("configuration", "problem", f"{where}: {finding.message}")
 
 
-def _storage(settings: Settings, config: Config) -> Check:
+def _storage(settings: Settings, config: Config) -> Iterator[Check]:
+    from clawhive_core.audit.sinks import standing_failures
     from clawhive_core.hive.project_log import SOFTWARE, open_log
 
     if not settings.has_log():
         if os.access(config.root, os.W_OK):
-            return Check("storage", "ok", f"made at the first run ({SOFTWARE})")
+            yield Check("storage", "ok", f"made at the first run ({SOFTWARE})")
+            return
         fix = "make the folder writable, or name another project: clawhive --root DIR ..."
-        return Check("storage", "problem", f"{config.root} is not writable", fix)
+        yield Check("storage", "problem", f"{config.root} is not writable", fix)
+        return
     try:
         with closing(open_log(config, settings.plugins)) as log:
             log.require_rights()
+            failures = standing_failures(log).values()
     except ClawHiveError as error:
-        return Check("storage", "problem", error.message, error.fix)
-    return Check("storage", "ok", f"{log.place} ({log.software})")
+        yield Check("storage", "problem", error.message, error.fix)
+        return
+    yield Check("storage", "ok", f"{log.place} ({log.software})")
+    for failure in failures:
+        name = f"sink {failure.sink}"
+        if failure.required:
+            what = f"has not taken the events since #{failure.from_seq}: {failure.message}"
+            fix = "mend the sink or what it writes to: no effect happens until it has them"
+            yield Check(name, "problem", what, fix)
+        else:
+            what = f"failed last at event #{failure.from_seq}, and was skipped"
+            yield Check(name, "ok", f"{what}: {failure.message}")
 
 
 def _log(config: Config) -> Check:

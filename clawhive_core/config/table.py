@@ -190,6 +190,13 @@ _POLICY = (
     _joined("policy.deny", "Capabilities that nothing allows."),
     _joined("policy.checks", "Policy checks without which no effect happens."),
     _joined("audit.required_sinks", "Audit sinks without which no effect happens."),
+    Setting(
+        "audit.sink_seconds",
+        "number",
+        5.0,
+        "How long a required audit sink may take for a batch of events.",
+        bounds=(0.1, 600.0),
+    ),
 )
 
 _RUNS = (

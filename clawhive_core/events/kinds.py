@@ -36,6 +36,8 @@ CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 SECRET_USED = "secret.used"  # noqa: S105 - no password
 HANDLER_STARTED = "handler.started"
+SINK_FAILED = "sink.failed"
+SINK_RECOVERED = "sink.recovered"
 STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
 TABLES_REBUILT = "tables.rebuilt"
@@ -390,6 +392,27 @@ _KINDS = (
         {
             "engine": "the name of what runs it: python",
             "missing": "[text]: the parts of the process's fence that this machine lacks",
+        },
+    ),
+    Kind(
+        SINK_FAILED,
+        1,
+        "an audit sink did not take events; a required one stops effects until it has them",
+        {
+            "sink": "the sink's name",
+            "required": "whether effects stop",
+            "from_seq": "the number of the first event that it lacks",
+            "message": "why",
+        },
+    ),
+    Kind(
+        SINK_RECOVERED,
+        1,
+        "a required audit sink has taken what it lacked",
+        {
+            "sink": "the sink's name",
+            "from_seq": "the number of the first event that it lacked",
+            "to_seq": "the number of the last event that it was given",
         },
     ),
     Kind(

@@ -7,7 +7,7 @@ stages stand here in the order in which a call takes them; `PendingCall` carries
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import field, replace
 from functools import partial
@@ -23,6 +23,7 @@ from clawhive_core.errors import (
     LogWriteFailed,
     NeedHumanApproval,
     RunError,
+    SinkFailed,
     ToolError,
 )
 from clawhive_core.events.grants import returned, used
@@ -72,6 +73,7 @@ from clawhive_core.execution.refusals import (
     not_imported,
     refuse,
     require_enabled,
+    sink_refusal,
     unapproved,
 )
 from clawhive_core.execution.scope import NESTED, CallScope, RunScope
@@ -136,8 +138,6 @@ class Wiring:
     log: Ledger
     checks: Callable[[], Sequence[PolicyCheck]]
     """The policy checks of plugins; raises where a required one failed to load."""
-    healthy: Callable[[], str | None]
-    """Returns why effects must stop (a required audit sink failed), or None."""
     models: Completer | None = None
     stores: Callable[[CallScope, str], Store] | None = None
     """The values of a namespace, for the user of a call."""
@@ -148,6 +148,9 @@ class Wiring:
     """The way to ask people; without it, what must be asked is refused."""
     http: Connections = field(default_factory=Connections)
     """The connections of tools that send requests."""
+    acknowledge: Callable[[int], Awaitable[None]] | None = None
+    """Returns once every required audit sink has the events up to a number, else raises SinkFailed;
+    None where no sink is required."""
 
 
 class Executor:
@@ -186,6 +189,8 @@ class Executor:
             refused = pending.refused(error.refusal)
             await self._wiring.log.append(refused, expects=scope.run.owned)
             return error.refusal
+        except Unacknowledged as error:
+            return pending.with_edits(self._fail(pending, {}, "failed", error.refusal))
         except Unmet:  # the run has another executor
             raise
         except RunError as error:  # meanwhile somebody made the last use of a right
@@ -255,8 +260,6 @@ class Executor:
             )
         if pending.scope.deadline is not None and pending.scope.deadline <= time.monotonic():
             raise refuse("timeout", "the call that makes this one has ended", {"action": "none"})
-        if (problem := self._wiring.healthy()) is not None:
-            raise refuse("denied", problem, {"action": "ask_user"})
 
     async def _admit(self, pending: PendingCall) -> None:
         """Hold the call against the subscriptions and quotas of the skill that exports the tool."""
@@ -335,11 +338,20 @@ class Executor:
 
     async def _commit(self, pending: PendingCall) -> None:
         """Write the intent and use up what the call uses; of a cancelled caller its end, too."""
-        log = self._wiring.log
+        log, acknowledge = self._wiring.log, self._wiring.acknowledge
+        if pending.only_reads:
+            acknowledge = None
+        if acknowledge is not None:
+            await _acknowledged(acknowledge, 0)
         try:
-            await self._append_intent(pending)
+            seq = await self._append_intent(pending)
+            if acknowledge is not None:
+                await acknowledge(seq)
         except (LogWriteFailed, Unmet):
             raise
+        except SinkFailed as error:
+            give_back(pending, log)
+            raise Unacknowledged(sink_refusal(error)) from None
         except RunError as error:
             raise _unwritten_error(pending, error) from None
         except BaseException:
@@ -347,10 +359,13 @@ class Executor:
             self._fail(pending, {}, "failed", cancelled(_tool(pending).meta))
             raise
 
-    async def _append_intent(self, pending: PendingCall) -> None:
+    async def _append_intent(self, pending: PendingCall) -> int:
         """Write the intent and, in the same transaction, use up what the call uses.
 
         That of a call which only reads is queued: it is committed before all that follows the call.
+
+        Returns:
+            Its number; 0 where it is queued.
 
         Raises:
             RunError: The approval, a use or the quota is gone; nothing was written.
@@ -359,15 +374,16 @@ class Executor:
         if pending.only_reads:
             pending.is_queued = True
             await self._wiring.log.post_or_wait(pending.started(), expects=pending.scope.run.owned)
-        elif pending.uses_up:
-            await self._append_with_uses(pending)
-        else:
-            owned = pending.scope.run.owned
-            await self._wiring.log.append(
-                pending.started(), sync=pending.leaves_the_run, expects=owned
-            )
+            return 0
+        if pending.uses_up:
+            return await self._append_with_uses(pending)
+        owned = pending.scope.run.owned
+        seqs = await self._wiring.log.append(
+            pending.started(), sync=pending.leaves_the_run, expects=owned
+        )
+        return seqs[-1]
 
-    async def _append_with_uses(self, pending: PendingCall) -> None:
+    async def _append_with_uses(self, pending: PendingCall) -> int:
         """Write the intent with the uses that it makes, if all of them are left."""
         log = self._wiring.log
         events, expects = [pending.started()], list[Expectation](pending.scope.run.owned)
@@ -382,9 +398,10 @@ class Executor:
             events.insert(0, pending.consumed(approval_id))
             expects.extend(usable(approval_id))
         try:
-            await log.append(*events, sync=pending.leaves_the_run, expects=expects)
+            seqs = await log.append(*events, sync=pending.leaves_the_run, expects=expects)
         except Unmet as error:
             raise _unmet_error(pending, error) from None
+        return seqs[-1]
 
     async def _settle_parked(self, parked: Parked) -> CallScope:
         """Have what a tool was parked for answered, and return the scope of its next attempt."""
@@ -598,6 +615,26 @@ class Executor:
         if self._wiring.stores is None:
             raise ToolError("this executor keeps no values", code="storage_failed")
         return self._wiring.stores(scope, namespace)
+
+
+class Unacknowledged(Exception):
+    """A required audit sink has not taken the intent of a call, which is written and not begun."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.error)
+        self.refusal = refusal
+
+
+async def _acknowledged(acknowledge: Callable[[int], Awaitable[None]], seq: int) -> None:
+    """Refuse a call whose intent need not be written, since a required audit sink stands still.
+
+    Raises:
+        Refused: It has not taken the events up to a number.
+    """
+    try:
+        await acknowledge(seq)
+    except SinkFailed as error:
+        raise Refused(sink_refusal(error)) from None
 
 
 def _tool(pending: PendingCall) -> Any:

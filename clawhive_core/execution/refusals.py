@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clawhive_core.diagnostics.suggestions import nearest_words
+from clawhive_core.errors import SinkFailed
 from clawhive_core.execution.outcomes import Refused
 from clawhive_core.execution.pending import PendingCall
 from clawhive_core.execution.scope import Enabled
@@ -149,3 +150,9 @@ def _command(pending: PendingCall) -> str:
     if is_nested or len(arguments) > _LONGEST_ARGUMENTS:
         return ""
     return shlex.join(["clawhive", "tools", "call", pending.call.name, "--args", arguments])
+
+
+def sink_refusal(error: SinkFailed) -> Refusal:
+    """Return the refusal of a call that a required audit sink does not acknowledge."""
+    step = {"action": "ask_user", "command": "clawhive doctor", "hint": error.fix}
+    return Refusal("sink_failed", error.message, step)

@@ -123,18 +123,19 @@ class Hive:
         """Who may use what skills do not give for free."""
         book = approval_book(log, config, env)
         self.approvals = Awaited(book.log, book.user_dir, book.variables, self._is_closing)
+        """The calls that wait for a person, and their answers."""
         self.records = Records(log)
         """What the log holds: runs, steps, calls, approvals, grants and events, page by page."""
-        """The calls that wait for a person, and their answers."""
         if persistent.pending:
             self.approvals.finish()
         embedders = Embedders(contributed.embedders, config.get("model.embedding"))
+        required = config.get("audit.required_sinks")
+        sinks = contributed.values("clawhive_audit_sinks")
+        self._sinks = SinkFanout(log, sinks, required, config.get("audit.sink_seconds"))
         asked = (partial(patience, config), partial(answers_before, log), embedders)
-        self.models = Models(contributed.adapters, log, *asked)
+        self.models = Models(contributed.adapters, log, *asked, self._sinks.acknowledge)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)
-        required = config.get("audit.required_sinks")
-        self._sinks = SinkFanout(log, contributed.values("clawhive_audit_sinks"), required)
         self._http = Connections(config.get("http.proxy"))
         self.executor = Executor(self._wiring(), executor_limits(config))
         doing = (self.executor, self.models, log, contributed.planners())
@@ -445,7 +446,7 @@ class Hive:
             await self.catalog.close_providers()
             await self._http.aclose()
             await self._contributed.close()
-            await self._sinks.close()
+            self.notes += await self._sinks.close()
             self._running.sign()
         self.log.close()
 
@@ -457,13 +458,13 @@ class Hive:
             self.catalog,
             self.log,
             self._contributed.checks,
-            self._sinks.problem,
             self.models,
             stores=lambda scope, namespace: ValueStore(self.log, scope, namespace),
             redact=self.log.redactor.add,
             access=SkillAccess(lambda: self.skills, self.subscriptions, self.log),
             approvals=Approvals(self.approvals),
             http=self._http,
+            acknowledge=self._sinks.acknowledge,
         )
 
 

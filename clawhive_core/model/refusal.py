@@ -41,6 +41,7 @@ CODES: Mapping[str, Reason | None] = {
     "untrusted_skill": "rights",
     "run_busy": None,
     "not_replayable": None,
+    "sink_failed": None,
 }
 """Every refusal code of the executor and the class of its reason."""
 

@@ -128,8 +128,11 @@ def clawhive_policy_checks(ctx: HookContext) -> list[PolicyCheck]:
 def clawhive_audit_sinks(ctx: HookContext) -> list[AuditSink]:
     """Return places that committed events are also sent to.
 
-    For plugins that feed another log. Events arrive redacted, in order, after they are committed. A
-    sink whose `required` is true stops effects when it fails; the failures of others are counted.
+    For plugins that feed another log. Events arrive redacted, in order, after they are committed.
+    An effect, and a request to a model's host, waits until each sink whose `required` is true has
+    taken its record (`audit.sink_seconds` a batch). One that fails stops effects in every process
+    until it has taken all events since then, some of them twice: `seq` tells. Failures of others
+    are counted.
 
     Example:
         from clawhive_core import hookimpl

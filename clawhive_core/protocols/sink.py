@@ -11,7 +11,8 @@ from clawhive_core.model.events import StoredEvent
 class AuditSink(Protocol):
     """Receives events after they are committed, in order, redacted.
 
-    A required sink that raises stops effects; others are skipped and counted.
+    A required sink that raises stops effects until it has taken all events since then, some of them
+    twice: `seq` tells. Others are skipped and counted.
     """
 
     @property

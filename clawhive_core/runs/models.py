@@ -146,6 +146,7 @@ class Models:
         request_limits: The limits of requests to the provider of a name; asked once for each.
         answers_before: How many answers the conversation of a run had before the run.
         embedders: What makes vectors.
+        acknowledge: Returns once every required audit sink has the events up to a number.
     """
 
     def __init__(
@@ -155,11 +156,13 @@ class Models:
         request_limits: Callable[[str], RequestLimits] = lambda _: RequestLimits(),
         answers_before: Callable[[str], int] = lambda _: 0,
         embedders: Embedders | None = None,
+        acknowledge: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self.adapters = adapters
         self.embedders = embedders or Embedders()
         self.request_limits = cache(request_limits)
         self.answers_before = answers_before
+        self.acknowledge = acknowledge
         self._journal = journal
         self._redactor = journal.redactor
         self._histories: dict[tuple[str, str | None], History] = {}
@@ -193,12 +196,9 @@ class Models:
         adapter, name = self.adapter(request.model)
         right = self._authorize(adapter, scope)
         started = self._started(request, scope)
-        if self._is_remote(adapter):
-            # Before it leaves this process, this and all that was recorded before is durable.
-            await self._journal.append(started, expects=scope.run.owned)
-        else:
-            self._journal.post(started, expects=scope.run.owned)
+        seq = await self._sent(started, adapter, scope)
         try:
+            await self._acknowledged(seq)
             asked = request.to_model(name, self._answers(scope))
             response = await self._answer(adapter, asked, scope, right)
         except ClawHiveError as failure:
@@ -232,11 +232,9 @@ class Models:
         embedder, called = self.embedder(model, scope)
         right = self._authorize(embedder, scope)
         started = _embedding_started(called, model, asked, scope)
-        if self._is_remote(embedder):
-            await self._journal.append(started, expects=scope.run.owned)
-        else:
-            self._journal.post(started, expects=scope.run.owned)
+        seq = await self._sent(started, embedder, scope)
         try:
+            await self._acknowledged(seq)
             found = await self._embedded(embedder, asked, called, scope, right)
         except ClawHiveError as failure:
             error = failure
@@ -247,6 +245,26 @@ class Models:
             return found
         self._embedding_failed(called, scope, error)
         raise error
+
+    async def _sent(self, started: Event, provider: Provider, scope: CallScope) -> int:
+        """Record a request; return its number where it leaves this process, else 0.
+
+        Before it leaves, it and all that was recorded before is durable.
+        """
+        if not self._is_remote(provider):
+            self._journal.post(started, expects=scope.run.owned)
+            return 0
+        seqs = await self._journal.append(started, expects=scope.run.owned)
+        return seqs[-1] if seqs else 0
+
+    async def _acknowledged(self, seq: int) -> None:
+        """Return once every required audit sink has taken a request that leaves this process.
+
+        Raises:
+            SinkFailed: One has not.
+        """
+        if seq and self.acknowledge is not None:
+            await self.acknowledge(seq)
 
     def embedder(self, model: str | None, scope: CallScope) -> tuple[Embedder, str]:
         """Return the embedder of `PROVIDER:NAME` or `PROVIDER`, and the whole name."""

@@ -4,7 +4,7 @@ import json
 import anyio
 import pytest
 
-from clawhive_core.errors import LogWriteFailed, ToolError
+from clawhive_core.errors import LogWriteFailed, SinkFailed, ToolError
 from clawhive_core.model.refusal import CODES, Refusal
 from clawhive_core.model.tools import ToolResult
 from tests.harness import Provider, echo, text, tool_meta
@@ -221,12 +221,31 @@ async def test_a_changed_text_or_another_tool_does_not_invalidate_an_offer(house
     assert (await house.call(revision=offered)).output == "done"
 
 
-async def test_a_failed_required_sink_stops_every_call(house):
-    await house.offer("demo.echo", echo).ready()
-    house.problem = "the audit sink `siem` failed"
-    refusal = await refused(house)
-    assert (refusal.error, refusal.message) == ("denied", "the audit sink `siem` failed")
+async def test_an_effect_whose_intent_no_sink_acknowledges_does_not_happen(house):
+    async def acknowledge(seq):
+        if seq:
+            raise SinkFailed("`siem` is gone")
+
+    house.wiring.acknowledge = acknowledge
+    await house.offer("demo.write", echo, side_effects=True).ready()
+    house.give("tool.call:demo.write")
+    outcome = await house.call("demo.write")
+    assert (outcome.is_error, outcome.structured["error"]) == (True, "sink_failed")
     assert house.provider.calls == []
+    assert await house.kinds() == ["invocation.start", "invocation.end"]
+
+
+async def test_while_a_required_sink_stands_still_effects_are_refused_and_reads_are_not(house):
+    async def acknowledge(seq):
+        raise SinkFailed("`siem` is gone")
+
+    house.wiring.acknowledge = acknowledge
+    await house.offer("demo.write", echo, side_effects=True).ready()
+    house.give("tool.call:demo.write")
+    refusal = await refused(house, "demo.write")
+    assert (refusal.error, refusal.next["command"]) == ("sink_failed", "clawhive doctor")
+    await house.offer("demo.look", echo, idempotent=True).ready()
+    assert (await house.call("demo.look")).output == "done"
 
 
 async def test_checks_that_cannot_be_loaded_deny(house):
