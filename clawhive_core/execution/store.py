@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from clawhive_core.capabilities import concrete
 from clawhive_core.errors import InvalidInput, ToolError
 from clawhive_core.execution.scope import CallScope
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.events import Blob, Event
 from clawhive_core.model.json_values import json_copy
 from clawhive_core.model.late import dataclass
+from clawhive_core.policy.rules import NO_GRANT
 from clawhive_core.protocols.ledger import Ledger, ValuesWhere
 
 MAX_VALUE = 1024 * 1024
@@ -27,6 +29,7 @@ class ValueStore:
 
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value, or `default`."""
+        self._require("mem.read")
         for found in self.log.find(ValuesWhere(*self._owner, key)):
             return self.log.load(found.value)
         return default
@@ -36,8 +39,9 @@ class ValueStore:
 
         Raises:
             ToolError: `invalid_input` for a key or value that cannot be kept, `too_large`, or
-                `holds_secret`.
+                `holds_secret`, or `denied`.
         """
+        self._require("mem.write")
         _check_key(key)
         copy = self._checked(key, value)
         event = self._event("store.put", key, {"value": Blob(copy)})
@@ -45,13 +49,30 @@ class ValueStore:
 
     async def delete(self, key: str) -> None:
         """Forget a key; nothing happens where it is unknown."""
+        self._require("mem.write")
         if key in await self.keys(key):
             event = self._event("store.delete", key, {})
             await self.log.append(event, expects=self.scope.run.owned)
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that start with `prefix`, sorted."""
+        self._require("mem.read")
         return [each.key for each in self.log.find(ValuesWhere(*self._owner, prefix=prefix))]
+
+    def _require(self, verb: str) -> None:
+        """Refuse what a rule denies; a namespace is its tool's own, and needs no grant.
+
+        Raises:
+            ToolError: `denied`.
+        """
+        needed = concrete(verb, f"own/{self.namespace}")
+        authority = self.scope.rules.authority(needed)
+        if authority.verdict == "deny" and authority.rule != NO_GRANT:
+            raise ToolError(
+                f"`{needed}` is denied",
+                code="denied",
+                fix="take it from `policy.deny`",
+            )
 
     @property
     def _owner(self) -> tuple[str, str]:

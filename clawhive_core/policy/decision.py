@@ -8,10 +8,17 @@ from typing import Any
 from clawhive_core.capabilities import parse
 from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.tools import ToolMeta
-from clawhive_core.policy.rules import SENSITIVE_RULE, Authority, Decision, Rules, speaks_of
+from clawhive_core.policy.rules import (
+    NO_GRANT,
+    SENSITIVE_RULE,
+    Authority,
+    Decision,
+    Rules,
+    speaks_of,
+)
 from clawhive_core.protocols.check import CheckResult, PolicyRequest, Verdict
 
-_LIFTABLE = frozenset(("no-grant", SENSITIVE_RULE))
+_LIFTABLE = frozenset((NO_GRANT, SENSITIVE_RULE))
 """The denies that a person's grant of the very capability ends."""
 
 

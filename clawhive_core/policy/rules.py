@@ -29,6 +29,9 @@ ASKS_RULE = "protected:asks"
 SENSITIVE_RULE = "protected:sensitive"
 """Denies a sensitive name until a person grants exactly it."""
 
+NO_GRANT = "no-grant"
+"""Denies what no grant covers."""
+
 _SHUT: Mapping[Protection | None, str] = {"own": OWN_RULE, "closed": CLOSED_RULE}
 """The rules that no grant lifts."""
 
@@ -303,7 +306,7 @@ class Rules:
             return Authority("deny", _SHUT[protection])
         best = self._best(capability, protection, input, without)
         if best is None:
-            return Authority("deny", SENSITIVE_RULE if protection == "sensitive" else "no-grant")
+            return Authority("deny", SENSITIVE_RULE if protection == "sensitive" else NO_GRANT)
         if protection == "asks" and not _names(best, parse(best.capability), capability):
             return Authority("ask", ASKS_RULE, best)
         return self._granted(capability, best, input)
