@@ -109,7 +109,7 @@ async def test_planning_anew_is_bounded_and_the_run_fails_with_what_is_known(too
         (plan(step("a"), step("a")), "two steps"),
         (plan(step("a b")), "no name"),
         (plan(step("a", needs=["z"])), "no step"),
-        (plan(step("a", needs=["b"]), step("b", needs=["a"])), "circle"),
+        (plan(step("a", needs=["b"]), step("b", needs=["a"])), "a cycle: a -> b -> a"),
         (plan(*(step(f"s{n}") for n in range(51))), "51 steps"),
         ("[" * 100_000, "nested too deep"),
         (plan(step("a", n="DEEP")).replace('"DEEP"', "[" * 900 + "]" * 900), "100 levels"),
