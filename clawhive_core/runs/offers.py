@@ -151,7 +151,7 @@ class OfferCache:
     _lists: Lists = field(default_factory=Lists)
 
     def of(self, catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
-        """Return what `offered` does, the same object for the same revision and lists."""
+        """Return what `offered_tools` does, the same object for the same revision and lists."""
         if catalog is not self._catalog:
             self._catalog, self._lists = catalog, {}
         if (known := self._lists.get(lists)) is None:
