@@ -61,6 +61,7 @@ async def test_the_provider_holds_to_the_protocol(place):
     await check_provider(place.provider())
 
 
+@pytest.mark.promise("P-277")
 @pytest.mark.parametrize(
     ("plan", "event", "why"),
     [

@@ -57,6 +57,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.promise("P-278")
 @pytest.mark.slow
 def test_servers_and_their_children_end_with_a_parent_that_is_killed(tmp_path):
     notes = tmp_path / "notes"

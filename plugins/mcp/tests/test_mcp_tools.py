@@ -230,6 +230,7 @@ async def test_tools_that_change_while_the_server_runs_are_a_new_list(place):
     assert len(place.sent("tools/list")) <= 4  # not once for each of the 300
 
 
+@pytest.mark.promise("P-276")
 async def test_a_changed_tool_suspends_what_was_granted_for_it(place):
     path = place.folder / "tools.json"
     path.write_text(json.dumps([tool("x", "Reads a number.")]))
@@ -246,6 +247,7 @@ async def test_a_changed_tool_suspends_what_was_granted_for_it(place):
         assert len(place.sent("tools/call")) == 2
 
 
+@pytest.mark.promise("P-275")
 async def test_without_a_grant_an_mcp_tool_asks_and_with_one_it_is_called(place):
     provider = place.provider()
     async with memory_hive(providers=[provider]) as hive:
