@@ -151,9 +151,9 @@ def to_result(value: object, tool_call_id: str) -> ToolResult:
         # What is refused for its size gets no text, which would be as large.
         text = "" if is_larger(structured, MAX_STRUCTURED) else canonical_text(structured)
         return ToolResult(tool_call_id, text, structured=structured)
-    except RecursionError as error:
+    except (RecursionError, ValueError) as error:  # or a number of thousands of digits
         raise ToolError(
-            "the tool returned a value that is nested too deeply or contains itself",
+            "the tool returned a value that cannot be written: nested too deeply, or too large",
             fix="return a flat value",
             code="invalid_output",
         ) from error

@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import anyio
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.protocols.context import Stream
-from clawhive_core.protocols.sandbox import HandlerCall, HandlerHost, HandlerOutcome
+from clawhive_core.protocols.sandbox import HandlerCall, HandlerHost, HandlerOutcome, Limit
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process, TaskGroup
@@ -201,7 +201,7 @@ class _Conversation:
         lines = BufferedByteReceiveStream(_stream(self._process.stdout))
         while self._ended is None and self._fatal is None:
             try:
-                message = json.loads(await lines.receive_until(b"\n", _LONGEST_LINE))
+                message = _message(await lines.receive_until(b"\n", _LONGEST_LINE))
             except (anyio.IncompleteRead, anyio.EndOfStream, anyio.ClosedResourceError):
                 return
             except (anyio.DelimiterNotFound, ValueError) as error:
@@ -245,6 +245,41 @@ def _stream(stream: ByteReceiveStream | None) -> ByteReceiveStream:
     if stream is None:
         raise SandboxUnavailable("the handler's process has no pipes")
     return stream
+
+
+def _message(line: bytes) -> Mapping[str, Any]:
+    """Return a line of the child, into whose pipe a handler may have written by itself.
+
+    Raises:
+        ValueError: It is no message that the child's program sends.
+    """
+    try:
+        message: Any = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(message, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - as the others
+    found = cast("dict[str, Any]", message)
+    if "ask" in found and not ("method" in found and isinstance(found.get("arguments"), dict)):
+        raise ValueError("it asks without arguments")
+    for name, kinds in _FORMS.items():
+        if name in found and not isinstance(found[name], kinds):
+            raise ValueError(f"its `{name}` is {type(found[name]).__name__}")
+    if found.get("limit") not in {None, *get_args(Limit)}:
+        raise ValueError("it names no limit")
+    return found
+
+
+_FORMS: Mapping[str, tuple[type, ...]] = {
+    "ask": (int,),
+    "method": (str,),
+    "limit": (str,),
+    "not_json": (str,),
+    "error": (str, type(None)),
+    "line": (int, type(None)),
+    "missing": (list,),
+}
+"""The types of the fields of messages."""
 
 
 def _outcome(message: Mapping[str, Any]) -> HandlerOutcome:

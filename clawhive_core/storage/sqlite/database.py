@@ -84,7 +84,7 @@ def open_database(
         if not path.exists():
             _make_file(path, tuple(schemas))
         return _open_writable(path, schemas, known)
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeError) as error:
         raise storage_error(error, path) from error
 
 

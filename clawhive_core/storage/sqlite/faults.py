@@ -13,6 +13,9 @@ _RESTORE = (
     "and start with a new one."
 )
 
+MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a row raises that ClawHive never wrote, such as one of somebody else's database."""
+
 _LACKS = ("no such table", "no such column", "no such view")
 """How SQLite's messages begin where a file has not what its version says (code SQLITE_ERROR)."""
 
@@ -54,11 +57,11 @@ _FAULTS: Mapping[int, tuple[str, str, str]] = {
 }
 
 
-def storage_error(error: sqlite3.Error | OSError, path: Path | str) -> StorageError:
-    """Return the StorageError for a failure of SQLite or the file system at `path`.
+def storage_error(error: Exception, path: Path | str) -> StorageError:
+    """Return the StorageError for a failure of SQLite, the file system or `MISREAD` at `path`.
 
     `data["cause"]` is one of `not_a_database corrupt full read_only no_permission cannot_open
-    busy io_error incomplete failed`.
+    busy io_error incomplete altered failed`.
     """
     cause, sentence, fix = _fault(error)
     return StorageError(
@@ -66,7 +69,9 @@ def storage_error(error: sqlite3.Error | OSError, path: Path | str) -> StorageEr
     )
 
 
-def _fault(error: sqlite3.Error | OSError) -> tuple[str, str, str]:
+def _fault(error: Exception) -> tuple[str, str, str]:
+    if isinstance(error, MISREAD):
+        return "altered", "holds what ClawHive never writes", _RESTORE
     if isinstance(error, PermissionError):
         return _FAULTS[sqlite3.SQLITE_PERM]
     if isinstance(error, OSError):

@@ -10,7 +10,7 @@ from typing import Any
 
 from clawhive_core.model.records import BodyRecord
 from clawhive_core.storage.sqlite.database import open_database
-from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.faults import MISREAD, storage_error
 from clawhive_core.storage.sqlite.migrations import (
     RoomSchema,
     database_id,
@@ -37,7 +37,7 @@ def inspect(
         try:
             connection.execute("BEGIN")
             yield DatabaseInspection(connection, Path(path), schemas)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *MISREAD) as error:
             raise storage_error(error, path) from error
 
 

@@ -70,7 +70,7 @@ from clawhive_core.protocols.stores import Subscription
 from clawhive_core.storage.sqlite.append import Append, Effect
 from clawhive_core.storage.sqlite.database import SOFTWARE, has_room_to_move, open_database
 from clawhive_core.storage.sqlite.evidence import ProjectedRights
-from clawhive_core.storage.sqlite.faults import storage_error
+from clawhive_core.storage.sqlite.faults import MISREAD, storage_error
 from clawhive_core.storage.sqlite.leases import LEASE_SECONDS, LEASES, OWNERS, Lease, worker_record
 from clawhive_core.storage.sqlite.migrations import RoomSchema, database_id
 from clawhive_core.storage.sqlite.reader import Readers
@@ -403,7 +403,10 @@ class EventLog(Following):
         """
         from clawhive_core.storage.sqlite.queries import find
 
-        return find(self._readers, query, window)
+        try:
+            return find(self._readers, query, window)
+        except MISREAD as error:
+            raise storage_error(error, self._path) from error
 
     def epoch(self) -> tuple[int, int] | None:
         """Return a value that differs once a right may have been revoked, whoever did it.
@@ -432,7 +435,13 @@ class EventLog(Following):
             limit: How many, at most.
             kinds: Of a run, only those of these kinds.
         """
-        return map(stored, self.rows(COLUMNS, run_id, since, limit, kinds))
+        return map(self._stored, self.rows(COLUMNS, run_id, since, limit, kinds))
+
+    def _stored(self, row: sqlite3.Row) -> StoredEvent:
+        try:
+            return stored(row)
+        except MISREAD as error:
+            raise storage_error(error, self._path) from error
 
     def rows(
         self,
@@ -556,7 +565,10 @@ class EventLog(Following):
         def replace(connection: sqlite3.Connection) -> None:
             found[:] = rebuild(connection, self._tables.projections, self._tables.names)
 
-        self.append_now(effect=replace)
+        try:
+            self.append_now(effect=replace)
+        except (sqlite3.Error, *MISREAD) as error:
+            raise storage_error(error, self._path) from error
         return tuple(found)
 
     def require_rights(self, approval_id: str | None = None) -> None:
@@ -587,7 +599,7 @@ class EventLog(Following):
             try:
                 connection.execute("BEGIN")
                 yield connection
-            except sqlite3.Error as error:
+            except (sqlite3.Error, *MISREAD) as error:
                 raise storage_error(error, self._path) from error
 
     def listen(self, callback: Listener) -> Callable[[], None]:

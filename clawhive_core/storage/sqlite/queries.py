@@ -116,8 +116,10 @@ def approval(row: sqlite3.Row) -> Approval:
     facts = _loaded(row, "capabilities", "sinks", "destinations", "grants")
     facts["edited"] = facts["edited_seq"] is not None
     facts["step"] = facts["step"] or facts["step_id"].partition("#")[0]
-    for name in ("capabilities", "destinations", "grants"):
-        facts[name] = tuple(facts[name])
+    facts["sinks"] = dict(facts["sinks"])
+    facts["capabilities"] = tuple(facts["capabilities"])
+    for name in ("destinations", "grants"):
+        facts[name] = tuple([dict(each) for each in facts[name]])
     return Approval(**{name: facts[name] for name in Approval.__dataclass_fields__})
 
 

@@ -68,7 +68,7 @@ class Readers:
         connection = self.get()
         try:
             return connection.execute(sql, params).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise storage_error(error, self.path) from error
 
     @contextmanager
