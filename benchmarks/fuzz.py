@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,14 @@ MOST_SHOWN = 3
 ATTEMPTS = 400
 """How many smaller inputs are tried for a finding, and for how many seconds."""
 SMALLER_SECONDS = 30.0
+THREADED = frozenset({"results", "edits", "handlers", "databases"})
+"""Targets that must be made anew for each process that judges."""
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 _PLACE = struct.Struct("=qq")
+
+
+Judge = Callable[[Case], tuple[str | None, str]]
+"""Judges an input in a process of its own: the sign of what is wrong, and all of it."""
 
 
 @dataclass(slots=True)
@@ -81,7 +87,7 @@ class Found:
 
 def targets() -> Targets:
     """Return all targets; what they need is imported here."""
-    from fuzzing import algebras, answers, texts
+    from fuzzing import algebras, answers, calls, databases, texts
 
     return {
         "yaml": texts.Yaml,
@@ -95,6 +101,10 @@ def targets() -> Targets:
         "schemas": algebras.Schemas,
         "policies": algebras.Policies,
         "answers": answers.Answers,
+        "results": calls.Results,
+        "edits": calls.Edits,
+        "handlers": calls.Handlers,
+        "databases": databases.Databases,
     }
 
 
@@ -305,12 +315,17 @@ def run_self(words: Sequence[str]) -> int:
 def repeat(name: str, seed: int, number: int, save: Path | None, *, smaller: bool) -> bool:
     """Make one input again, judge it, print it with what it shows; return whether it is wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        target = targets()[name](Path(folder))
+        make = targets()[name]
+        target = make(Path(folder))
+        if name in THREADED:  # its threads do not live on in another process
+            judge = lambda case: apart(lambda: make(Path(tempfile.mkdtemp(dir=folder))), case)  # noqa: E731
+        else:
+            judge = lambda case: apart(lambda: target, case)  # noqa: E731
         bound_memory()
         case = case_of(target, name, seed, number)
-        sign, said = apart(target, case)
+        sign, said = judge(case)
         if sign is not None and smaller:
-            case, said = least(target, case, sign, said)
+            case, said = least(judge, case, sign, said)
     shown = written(case)
     print(f"{name} {seed}:{number}: {sign or said}")
     print(shown if len(shown) < 4_000 else f"{shown[:4_000]} … ({len(shown)} characters)")
@@ -324,13 +339,13 @@ def repeat(name: str, seed: int, number: int, save: Path | None, *, smaller: boo
     return sign is not None
 
 
-def apart(target: Target, case: Case) -> tuple[str | None, str]:
+def apart(make: Callable[[], Target], case: Case) -> tuple[str | None, str]:
     """Judge an input in a process of its own; return the sign of what is wrong, and all of it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        answer = _judged(target, case)
+        answer = _judged(make(), case)
         with os.fdopen(writing, "w", encoding="utf-8", errors="backslashreplace") as pipe:
             json.dump(answer, pipe)
         os._exit(0)
@@ -359,7 +374,7 @@ def _judged(target: Target, case: Case) -> tuple[str | None, str]:
     return None, verdict
 
 
-def least(target: Target, case: Case, sign: str, said: str) -> tuple[Case, str]:
+def least(judge: Judge, case: Case, sign: str, said: str) -> tuple[Case, str]:
     """Return the smallest input found that shows the same, within so many attempts."""
     left, ends = ATTEMPTS, time.monotonic() + SMALLER_SECONDS
     smaller: Iterator[Case] = less(case)
@@ -368,7 +383,7 @@ def least(target: Target, case: Case, sign: str, said: str) -> tuple[Case, str]:
         if found is None:
             return case, said
         left -= 1
-        again, what = apart(target, found)
+        again, what = judge(found)
         if again == sign:
             case, said, smaller = found, what, less(found)
     return case, said
