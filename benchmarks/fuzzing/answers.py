@@ -237,7 +237,7 @@ class Answers:
         if isinstance(body, str) or rnd.random() < 0.3:
             said = body if isinstance(body, str) else _encoded(body, name)
             body = changed_bytes(rnd, said.encode(), PIECES) if name != "local" else body
-        elif rnd.random() < 0.05:
+        elif rnd.random() < 0.05 and name != "local":
             body = json_text(rnd, value(rnd)).encode(errors="surrogatepass")
         else:
             body = changed(rnd, body)
