@@ -66,6 +66,8 @@ class PrivateFile:
                 import fcntl
 
                 fcntl.flock(handle, fcntl.LOCK_EX)
+                for left in self.user_dir.glob(f".{self.path.stem}-*"):  # by a killed process
+                    left.unlink(missing_ok=True)
             yield
         finally:
             if handle is not None:

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from tests.faults.conftest import ENTRY
+
 pytestmark = pytest.mark.slow
 
 CHILD = """
@@ -98,3 +100,44 @@ def test_the_worker_of_a_killed_run_does_not_outlive_its_limits(processes, proc)
         ended, _, _ = select.select([worker], [], [], 30)
         os.close(worker)
         assert ended
+
+
+WRITE = ("tools", "call", "file.write", "--grant", "fs.write:${workspace}/notes/**", "--args")
+LIST = ("tools", "call", "file.list", "--args", '{"path": "."}')
+KILLED = """
+import os, signal
+from clawhive_core.execution.files import nofollow
+
+nofollow.replace_with = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_write_left_is_swept_at_the_next_opening_and_nothing_else(processes):
+    notes = processes.root / "notes"
+    notes.mkdir()
+    kept = {".0123456789abcdef.tmp", ".a.txt.tmp", "a.txt.tmp", "b.txt"}
+    for name in kept:
+        notes.joinpath(name).write_text("theirs")
+    argument = '{"path": "notes/a.txt", "text": "whole"}'
+    killed = processes(*WRITE, argument, code=KILLED + ENTRY)
+    assert killed.code == -signal.SIGKILL
+    (left,) = {each.name for each in notes.iterdir()} - kept
+    assert left.endswith(".tmp")
+    assert processes(*LIST).code == 0
+    assert {each.name for each in notes.iterdir()} == kept
+    assert processes(*WRITE, argument).code == 0
+    assert notes.joinpath("a.txt").read_text() == "whole"
+
+
+def test_what_a_kill_left_of_a_new_log_and_of_the_users_files_is_swept(processes):
+    config = processes.home / ".config" / "clawhive"
+    config.mkdir(parents=True)
+    folder = processes.root / ".clawhive"
+    assert processes(*LIST).code == 0
+    for name in (folder / ".hive.db.0123456789abcdef", config / ".trust-abcdefgh"):
+        name.write_text("half")
+    processes.root.joinpath("clawhive.toml").write_text("")
+    assert processes("trust", "--yes").code == 0
+    assert processes(*LIST).code == 0
+    assert [each.name for each in folder.glob(".hive*")] == []
+    assert [each.name for each in config.glob(".trust*")] == []

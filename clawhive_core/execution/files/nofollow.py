@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
+from zlib import crc32
 
 from clawhive_core.model.late import dataclass
 
@@ -249,9 +250,13 @@ def walk(
                 yield from walk(below, shows, found.path)
 
 
-def temporary(start: int, data: bytes, mode: int = 0o666) -> str:
-    """Write a new file of a hidden, random name into a directory, flushed to disk; return it."""
-    name = f".{os.urandom(8).hex()}.tmp"
+def temporary(start: int, data: bytes, target: str, mode: int = 0o666) -> str:
+    """Write what is to be the file `target` into its directory, flushed to disk.
+
+    Returns:
+        The hidden name that it has until it is settled, one that `sweep` knows.
+    """
+    name = f".{_mark(target)}{os.urandom(4).hex()}.tmp"
     handle = os.open(name, _CREATE, mode, dir_fd=start)
     try:
         rest = memoryview(data)
@@ -264,6 +269,25 @@ def temporary(start: int, data: bytes, mode: int = 0o666) -> str:
     finally:
         os.close(handle)
     return name
+
+
+def sweep(path: str) -> None:
+    """Discard the temporary files that a killed process left of a file that it was writing.
+
+    Args:
+        path: The file, absolute. Whoever else is writing it at this moment fails, and says so.
+    """
+    *above, target = parts_of(path)
+    beginning = f".{_mark(target)}"
+    with suppress(OSError), directory(above) as start:
+        for found in entries(start):
+            if found.kind == "file" and found.name[:9] == beginning and found.name[17:] == ".tmp":
+                discard(start, found.name)
+
+
+def _mark(target: str) -> str:
+    """Return 8 characters by which the temporary names of a file are known."""
+    return f"{crc32(os.fsencode(target)):08x}"
 
 
 def replace_with(start: int, temporary_name: str, name: str) -> None:

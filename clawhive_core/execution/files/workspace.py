@@ -173,7 +173,7 @@ class FileWorkspace:
                 nofollow.replaceable(old, name)
             if name.casefold() == "pyproject.toml":
                 _keep_settings(path, parent, name, data, is_there=old is not None)
-            temporary = nofollow.temporary(parent, data)
+            temporary = nofollow.temporary(parent, data, name)
             try:
                 nofollow.replace_with(parent, temporary, name)
             except OSError:

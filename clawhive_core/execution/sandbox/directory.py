@@ -146,7 +146,7 @@ class SandboxDirectory:
                     old = nofollow.lstat(parts[-1], start=parent)
                     if old is not None:
                         nofollow.replaceable(old, "/".join(parts))
-                    temporary[parts] = nofollow.temporary(parent, data, 0o600)
+                    temporary[parts] = nofollow.temporary(parent, data, parts[-1], 0o600)
             for parts in texts:
                 with nofollow.directory(parts[:-1], start=top) as parent:
                     nofollow.replace_with(parent, temporary[parts], parts[-1])
@@ -161,7 +161,7 @@ class SandboxDirectory:
 
     def _remember(self, name: str, data: bytes) -> None:
         with self._opened(_STATE, self._session) as handle:
-            nofollow.replace_with(handle, nofollow.temporary(handle, data, 0o600), name)
+            nofollow.replace_with(handle, nofollow.temporary(handle, data, name, 0o600), name)
 
     def _recall(self, name: str) -> bytes | None:
         try:
@@ -191,7 +191,7 @@ class SandboxDirectory:
 
 def _ignored_by_git(root: int) -> None:
     if nofollow.lstat(".gitignore", start=root) is None:
-        nofollow.replace_with(root, nofollow.temporary(root, b"*\n"), ".gitignore")
+        nofollow.replace_with(root, nofollow.temporary(root, b"*\n", ".gitignore"), ".gitignore")
 
 
 def _signatures(top: int) -> Iterator[tuple[str, _Signature]]:
@@ -368,7 +368,7 @@ def _read(top: int, found: Found) -> bytes | None:
 
 def _save(target: int, path: tuple[str, ...], data: bytes) -> Artifact:
     with nofollow.made_directory(path[:-1], start=target) as parent:
-        temporary = nofollow.temporary(parent, data)
+        temporary = nofollow.temporary(parent, data, path[-1])
         try:
             nofollow.replace_with(parent, temporary, path[-1])
         except OSError:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 from clawhive_core.errors import RunBusy, RunError
+from clawhive_core.execution.files.nofollow import sweep
 from clawhive_core.model.events import Event
 from clawhive_core.model.records import RunRecord
 from clawhive_core.model.runs import ENDED
 from clawhive_core.protocols.ledger import (
     EXECUTED,
     AgentsBelow,
+    InvocationsWhere,
     Ledger,
     RunIs,
     RunsWhere,
@@ -162,7 +165,16 @@ def recover(log: Ledger) -> list[str]:
             continue
         if _interrupt(log, run, "the process that ran it ended without finishing it"):
             found.append(run.run_id)
+            _sweep(log, run.run_id)
     return found
+
+
+def _sweep(log: Ledger, run_id: str) -> None:
+    """Discard the half-written files of calls whose process ended in the midst of them."""
+    for call in log.find(InvocationsWhere(run_id, status="unknown")):
+        for text in call.requested_capabilities:
+            if text.startswith("fs.write:/") and "*" not in text:
+                sweep(unquote(text.partition(":")[2], errors="surrogateescape"))
 
 
 def interrupt_own(log: Ledger, reason: str) -> list[str]:

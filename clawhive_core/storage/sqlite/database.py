@@ -81,7 +81,9 @@ def open_database(
             raise IsADirectoryError("a folder stands in its place")
         if read_only:
             return _open_read_only(path, schemas)
-        if not path.exists():
+        if path.exists():
+            _sweep(path)
+        else:
             _make_file(path, tuple(schemas))
         return _open_writable(path, schemas, known)
     except (sqlite3.Error, OSError, UnicodeError) as error:
@@ -212,6 +214,15 @@ def _make_file(path: Path, schemas: tuple[RoomSchema, ...]) -> None:
     finally:
         whole.unlink(missing_ok=True)
     os.close(os.open(path, flags, 0o600))  # an empty file is an empty database
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left of a new file; it is there by now, whoever made it."""
+    with os.scandir(path.parent) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(f".{path.name}.")]
+    for each in left:
+        with suppress(OSError):
+            os.unlink(each)  # noqa: PTH108 - as a text
 
 
 def _connect(uri: str) -> sqlite3.Connection:
