@@ -185,6 +185,16 @@ def test_doctor_says_what_is_there_and_what_can_be_done_about_what_is_not(clawhi
     assert "plugin builtin" in done.out
     assert "monty" in done.out
     assert "no engine here runs node" in done.out
+    assert "skill handlers" in done.out
+
+
+@pytest.mark.parametrize("unfenced", ["run", "refuse"])
+def test_doctor_says_what_the_fence_of_handlers_lacks(clawhive, monkeypatch, unfenced):
+    monkeypatch.setattr("clawhive_core.execution.handlers.child.lacking", lambda: ["a", "b"])
+    monkeypatch.setenv("CLAWHIVE_SANDBOX_UNFENCED", unfenced)
+    done = clawhive("doctor")
+    assert "the fence lacks a; b" in done.out
+    assert ('unfenced = "refuse"' in done.out) is (unfenced == "run")
 
 
 def test_a_new_plugin_is_made_and_never_over_another(clawhive):

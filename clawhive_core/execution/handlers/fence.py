@@ -44,6 +44,8 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _BENEATH = 1
 _RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))
 """From which version of Landlock on how many rights over files there are."""
+_TRUNCATING = 3
+"""The version from which on Landlock holds that a file is emptied by its path."""
 _SCOPES = 6
 """The version from which on Landlock holds signals and abstract sockets."""
 _EXECUTE, _READ_FILE, _LIST_FOLDER = 1 << 0, 1 << 2, 1 << 3
@@ -201,6 +203,8 @@ class Fence:
         ruleset = kernel.syscall(_CREATE_RULESET, handled, 24 if version >= _SCOPES else 8, 0)
         if ruleset < 0:
             return False
+        if version < _TRUNCATING and not self._has_mounts:
+            self.missing.append("Landlock 3: it can empty the files that the user can write")
 
         def give(path: str, rights: int) -> None:
             with suppress(OSError):
