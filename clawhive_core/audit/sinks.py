@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
-from clawhive_core.errors import SinkFailed
+from clawhive_core.errors import ClawHiveError, SinkFailed
 from clawhive_core.events.kinds import SINK_FAILED, SINK_RECOVERED
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import Event, StoredEvent
@@ -130,6 +131,8 @@ class SinkFanout:
 
     async def close(self) -> list[str]:
         """Deliver what is left, close the sinks, and return what they have not taken, in words."""
+        with suppress(ClawHiveError):  # a log that refuses has told its listeners what it has
+            await self._log.flush()
         self._unlisten()
         for each in self._deliveries:
             await each.deliver(at_once=True)

@@ -81,7 +81,8 @@ class Plugins:
     def packages(self): return {}
     def records(self): return []
 
-manager = Hive.open(sys.argv[1], env={}, plugins=lambda config, env: Plugins())
+env = {"XDG_CONFIG_HOME": sys.argv[1]}
+manager = Hive.open(sys.argv[1], env=env, plugins=lambda config, env: Plugins())
 loop = asyncio.new_event_loop()
 hive = loop.run_until_complete(manager.__aenter__())
 {then}

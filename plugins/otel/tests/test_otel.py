@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from clawhive_core import ClawHiveError
 from clawhive_core.audit.export import lines
 from clawhive_core.protocols.ledger import EventsWhere
 from clawhive_core.testing import ScriptedModel, memory_hive
@@ -19,6 +20,7 @@ SCRIPT = [
     calling("file.list", {"path": "/etc"}),
     "done",
 ]
+LEAVE = [calling("artifacts.write", {"files": {"a.txt": "text"}}), "done"]
 
 
 def hive(endpoint, script=SCRIPT, **more):
@@ -102,13 +104,13 @@ async def test_a_required_sink_that_cannot_deliver_stops_effects(collector, how)
     collector.status = 400 if how == "refused" else 200
     if how == "hangs":
         collector.hangs.clear()
-    async with hive(endpoint, ["one", *SCRIPT], otel={"required": True}) as opened:
+    async with hive(endpoint, ["one", *LEAVE], otel={"required": True}) as opened:
         assert (await opened.run("Talk", model="scripted:any"))["status"] == "succeeded"
-        await until(opened._sinks.problem)
-        run = await opened.run("Look", model="scripted:any")
+        await until(lambda: opened._sinks.failures)
+        run = await opened.run("Leave it", model="scripted:any")
         calls = [step for step in run["steps"] if step["name"].startswith("tool.")]
-        assert {call["error"]["code"] for call in calls} == {"denied"}
-        assert "required audit sink `otel` failed" in calls[0]["error"]["message"]
+        assert {call["error"]["code"] for call in calls} == {"sink_failed"}
+        assert "required audit sink `otel` has not taken" in calls[0]["error"]["message"]
         assert opened._sinks.failures["otel"] >= 1
 
 
@@ -118,7 +120,7 @@ async def test_a_sink_that_is_not_required_loses_spans_and_stops_nothing(collect
         run = await opened.run("Look", model="scripted:any")
         assert run["status"] == "succeeded"
         await until(lambda: opened._sinks.failures)
-        assert opened._sinks.problem() is None
+        assert opened._sinks.acknowledge is None
 
 
 async def test_the_configuration_can_require_it(collector):
@@ -126,15 +128,16 @@ async def test_the_configuration_can_require_it(collector):
     more = {"audit.required_sinks": ["otel"]}
     async with hive(collector.endpoint, ["one"], **more) as opened:
         await opened.run("Talk", model="scripted:any")
-        await until(opened._sinks.problem)
-        assert "required audit sink `otel` failed" in opened._sinks.problem()
+        await until(lambda: opened._sinks.failures)
+        with pytest.raises(ClawHiveError, match="required audit sink `otel` has not taken"):
+            await opened._sinks.acknowledge(0)
 
 
 async def test_a_required_sink_that_is_not_there_stops_effects():
     settings = {"plugins.enabled": ["builtin"], "audit.required_sinks": ["otel"]}
     async with memory_hive(settings=settings) as opened:
-        _, outcome = await opened.call("file.list", {"path": "."})
-        assert outcome.error == "denied"
+        _, outcome = await opened.call("artifacts.write", {"files": {"a.txt": "text"}})
+        assert outcome.error == "sink_failed"
         assert "`otel` is not there" in outcome.message
 
 
@@ -166,8 +169,6 @@ def test_settings_come_from_the_table_or_the_environment():
     ids=str,
 )
 def test_a_wrong_setting_is_named_with_what_is_right(given):
-    from clawhive_core import ClawHiveError
-
     with pytest.raises(ClawHiveError) as wrong:
         read_settings(given, {})
     assert wrong.value.code == "invalid_config"

@@ -148,7 +148,8 @@ def test_a_proxy_that_is_none_is_told_at_the_first_request():
 
 async def test_a_project_s_configuration_names_no_proxy(project_root):
     (project_root / "clawhive.toml").write_text('[http]\nproxy = "http://evil.example:1"\n')
-    async with Hive.open(project_root, env={}) as hive:
+    env = {"XDG_CONFIG_HOME": str(project_root / "config")}
+    async with Hive.open(project_root, env=env) as hive:
         assert hive.config.get("http.proxy") is None
-    async with Hive.open(project_root, env={"CLAWHIVE_HTTP_PROXY": "http://p:1"}) as hive:
+    async with Hive.open(project_root, env={**env, "CLAWHIVE_HTTP_PROXY": "http://p:1"}) as hive:
         assert hive._http.guard()._proxy == Proxy("p", 1)
