@@ -9,29 +9,31 @@ PAGE = ROOT / "docs" / "reference" / "requirements.md"
 MAP = ROOT / "docs" / "design.md"
 SERIES = {
     "A": "1-9 11",
-    "B": "1-3 6-13 15-16",
+    "B": "1-3 6-13 15-25",
     "C": "1-6 10 12",
-    "D": "1-9",
+    "D": "1-10",
     "E": "1-3 5-27 29-30",
     "F": "1-11",
+    "G": "1-5",
     "R": "1-3 5-10 12",
     "H": "1-4 6-11",
-    "K": "1-11",
+    "K": "1-12",
     "L": "2-7 9-23",
     "M": "1 3-14",
+    "N": "1-8",
     "P": "1-10",
     "Q": "1-10 12-13",
     "S": "1-4 6-15",
     "T": "1-11",
-    "U": "1-20",
-    "V": "1-6",
-    "W": "1-11",
+    "U": "1-25",
+    "V": "1-9",
+    "W": "1-13",
     "X": "1-10",
-    "Z": "1-9",
+    "Z": "1-12",
 }
 PARTS = {
     *("spine", "contracts", "policy", "loop", "mcp", "sandbox", "routing", "web", "memory"),
-    "later",
+    *("embed", "grounding", "later"),
 }
 PLACES = ("clawhive_core", ".", "docs")
 ROWS = re.findall(
