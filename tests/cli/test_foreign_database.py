@@ -268,12 +268,20 @@ def test_a_body_that_was_changed_behind_its_event_is_not_executed(clawhive, file
     assert file.read_text("utf-8") == BEFORE
 
 
-@pytest.mark.parametrize("column", ["preview", "diff", "sinks", "destinations"])
+SHOWN = {
+    "preview": "notes.txt",
+    "diff": "notes.txt",
+    "sinks": '{"path": "notes.txt"}',
+    "destinations": '[{"argument": "path", "kind": "to", "value": "a", "source": "task"}]',
+}
+
+
+@pytest.mark.parametrize("column", SHOWN)
 def test_an_approval_whose_shown_columns_were_changed_is_not_answered(clawhive, file, column):
     parked(clawhive)
     path = clawhive.root / ".clawhive" / "hive.db"
     with closing(sqlite3.connect(path)) as other:
-        other.execute(f"UPDATE approvals SET {column} = '[\"notes.txt\"]'")
+        other.execute(f"UPDATE approvals SET {column} = ?", (SHOWN[column],))
         other.commit()
     assert "error[forged_rights]" in clawhive("approvals", "approve", "last").err
     assert file.read_text("utf-8") == BEFORE
