@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 
 import anyio
 from mcp.client import Transport  # noqa: TID253 - this module is imported with the first server
+from mcp.shared.dispatcher import coerce_request_id  # noqa: TID253 - as above
 from mcp.shared.message import SessionMessage  # noqa: TID253 - as above
 from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from mcp_types.methods import validate_server_result
@@ -87,9 +88,11 @@ class Screen:
         answer = message.message
         if not isinstance(answer, JSONRPCResponse | JSONRPCError):
             return message
-        if self._probe is not None and answer.id == self._probe:
+        # An id that comes back as text answers for the SDK too.
+        request_id = None if answer.id is None else coerce_request_id(answer.id)
+        if self._probe is not None and request_id == self._probe:
             self._probe, self._reading = None, anyio.CancelScope()
-        asked = None if answer.id is None else self._cursors.pop(answer.id, None)
+        asked = None if request_id is None else self._cursors.pop(request_id, None)
         if isinstance(answer, JSONRPCResponse):
             version = answer.result.get("protocolVersion")
             if isinstance(version, str):

@@ -155,7 +155,9 @@ def answer(message):
     if method == "initialize":
         greet(message)
     elif method == "tools/list":
-        say(id=number, **listed(message.get("params") or {}))
+        params = message.get("params") or {}
+        is_text = int(params.get("cursor") or 0) >= PLAN.get("text_ids_from", 1_000)
+        say(id=str(number) if is_text else number, **listed(params))
     elif method == "tools/call":
         called(message)
     elif not (method == "server/discover" and PLAN.get("ignores discover")):

@@ -61,6 +61,14 @@ async def test_pages_are_followed_to_the_end(place):
     assert len(place.sent("tools/list")) == 3
 
 
+@pytest.mark.parametrize("page", [0, 1])
+async def test_a_page_that_answers_a_text_for_an_id_brings_no_schema_past_the_screen(place, page):
+    never = {"type": "object", "required": ["never"]}
+    tools = [tool("add"), tool("add", outputSchema=never)]
+    provider = place.provider(tools=tools if page else tools[1:], page=1, text_ids_from=page)
+    assert (await place.call(provider, "add", a=1, b=2)).structured == {"sum": 3}
+
+
 async def test_a_cursor_that_comes_again_ends_the_pages(place, caplog):
     provider = place.provider(list="repeats")
     assert await names(provider) == ["add", "echo"]
