@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import click
 
-from clawhive_core.errors import ClawHiveError
+from clawhive_core.errors import ClawHiveError, UsageError
 from clawhive_core.model.texts import (
     MARK,
     printable,
@@ -137,6 +137,23 @@ _unended: dict[bool, OthersText] = {}
 def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
     """Ask on stderr for yes or no, or abort at a no."""
     return click.confirm(printable(question, _HARMLESS), default=default, abort=abort, err=True)
+
+
+def require_yes(question: str, *, yes: bool, as_json: bool) -> None:
+    """Ask on stderr for the yes that `--yes` gives beforehand, and abort at a no.
+
+    Raises:
+        UsageError: Nobody can be asked: with `--json`, or without a terminal.
+    """
+    if yes:
+        return
+    if as_json:
+        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    if not is_terminal(sys.stdin, sys.stderr):
+        raise UsageError(
+            "nobody can be asked here: there is no terminal", place="--yes", fix="add --yes"
+        )
+    confirm(question, abort=True)
 
 
 def hand_over(text: str) -> None:

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clawhive_core.cli.output import confirm, format_option, hand_over, note, print_json, say, table
+from clawhive_core.cli.output import (
+    format_option,
+    hand_over,
+    note,
+    print_json,
+    require_yes,
+    say,
+    table,
+)
 from clawhive_core.cli.settings import Settings
 from clawhive_core.cli.skills_check import command as check
 from clawhive_core.cli.skills_check import load
 from clawhive_core.cli.skills_diff import command as diff
 from clawhive_core.cli.skills_graph import graph, why
 from clawhive_core.diagnostics.files import shown_path
-from clawhive_core.errors import UnknownId, UsageError
+from clawhive_core.errors import UnknownId
 from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
@@ -157,8 +165,6 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
     from clawhive_core.skills.discovery.decisions import content_digest
 
     digest = content_digest(skill.content)
-    if as_json and not yes:
-        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
     if skill.handlers is not None:
         note(
             "would let its handlers, where no sandbox engine runs them, read what you can read and"
@@ -166,8 +172,7 @@ def _trust(trusted: Any, skill: Skill, *, yes: bool, as_json: bool) -> None:
         )
     for permission in skill.permissions:
         note(f"would give its tasks: {permission}")
-    if not yes:
-        confirm(f"Trust {skill.content} as it is now?", abort=True)
+    require_yes(f"Trust {skill.content} as it is now?", yes=yes, as_json=as_json)
     trusted.add(skill, digest, os.environ)
 
 

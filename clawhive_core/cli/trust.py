@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawhive_core.cli.output import confirm, note, print_json, say
+from clawhive_core.cli.output import note, print_json, require_yes, say
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ConfigError, UsageError
 from clawhive_core.model.texts import set_off
@@ -60,10 +60,7 @@ def _trust_file(config: Config, *, yes: bool, as_json: bool) -> None:
             note(f"would no longer count: {text}")
     for key in config.ignored:
         note(f"would count: {key}")
-    if as_json and not yes:
-        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
-    if not yes:
-        confirm(f"Trust {config.project_file} as it is now?", abort=True)
+    require_yes(f"Trust {config.project_file} as it is now?", yes=yes, as_json=as_json)
     trusted = trust_project(config.project_file, user_dir=config.user_dir, env=os.environ)
     for gone in config.lost.keys() - {config.project_file}:
         revoke_trust(gone, user_dir=config.user_dir, env=os.environ)
@@ -97,10 +94,7 @@ def _adopt(settings: Settings, database: str, *, yes: bool, as_json: bool) -> No
             note(f"would count, of its {kind}: {line}")
     if not any(gives.values()):
         note("it would give no right; its runs could be continued as a history")
-    if as_json and not yes:
-        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
-    if not yes:
-        confirm(f"Adopt {found.id}, with all of this?", abort=True)
+    require_yes(f"Adopt {found.id}, with all of this?", yes=yes, as_json=as_json)
     databases.adopt(found)
     if as_json:
         facts = {"database_id": found.id, "path": str(databases.path), "adopted": True}
@@ -119,8 +113,11 @@ def show(settings: Settings, *, as_json: bool) -> None:
     if as_json:
         _print_json(settings.config())
         return
-    for entry in list_trust(settings.config().user_dir).entries:
+    entries = list_trust(settings.config().user_dir).entries
+    for entry in entries:
         say(f"{set_off(str(entry.path))}  since {entry.trusted_at}")
+    if not entries:
+        note("no project's configuration is trusted")
 
 
 @command.command(epilog="Example: clawhive trust revoke")

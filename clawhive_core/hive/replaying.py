@@ -102,7 +102,7 @@ def _anew(
         raise NotReplayable(
             f"run {record.run_id} is a session's calls: nothing planned them",
             place=record.run_id,
-            fix="only `--mode policy` says something about it",
+            fix=f"clawhive runs replay {record.run_id} --mode policy",
         )
     chosen = _given(record, options)
     task = recorded.task

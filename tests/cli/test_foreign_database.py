@@ -163,7 +163,8 @@ def test_adoption_shows_what_it_gives_and_then_all_of_it_counts(clawhive, file, 
     name = database_id(clawhive.root)
     user("victim", cloned(clawhive, tmp_path / "clone"))
     asked = clawhive("trust", "--database", name)
-    assert asked.code != 0
+    assert asked.code == 2
+    assert "fix: add --yes" in asked.err
     assert "fs.write:/**" in asked.err
     assert "for the session demo" in asked.err
     assert "ana may use what zodiac does not give for free" in asked.err

@@ -175,8 +175,11 @@ def test_a_projects_allow_counts_only_once_it_is_trusted(clawhive):
 def test_trust_without_a_terminal_and_without_yes_changes_nothing(clawhive):
     clawhive.root.joinpath("clawhive.toml").write_text('[policy]\nallow = ["fs.read:/x"]\n')
     done = clawhive("trust")
-    assert done.code != 0
-    assert "trusted: " not in done.out
+    assert (done.code, done.out) == (2, "")
+    assert "error[usage]: nobody can be asked here" in done.err
+    assert "fix: add --yes" in done.err
+    shown = clawhive("trust", "show")
+    assert (shown.code, shown.err) == (0, "no project's configuration is trusted\n")
 
 
 def test_doctor_says_what_is_there_and_what_can_be_done_about_what_is_not(clawhive):

@@ -113,6 +113,9 @@ def test_a_trusted_skill_gives_what_it_declares_until_it_changes(clawhive):
 
 
 def test_trust_is_given_by_a_person_only(words, monkeypatch):
+    unasked = words("skills", "trust", "words")
+    assert (unasked.code, unasked.out) == (2, "")
+    assert "fix: add --yes" in unasked.err
     refused = words("skills", "trust", "words", "--json")
     assert refused.code == 2
     check(words, one_object(refused), "error")

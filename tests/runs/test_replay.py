@@ -202,6 +202,7 @@ async def test_a_sessions_calls_have_nothing_to_repeat(tools):
         with pytest.raises(UnknownId):
             await hive.replay("nothing")
     assert caught.value.place == run_id
+    assert caught.value.fix == f"clawhive runs replay {run_id} --mode policy"
 
 
 async def test_an_interrupted_run_repeats_as_far_as_it_came(tools, define, tmp_path):

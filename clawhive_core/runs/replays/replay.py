@@ -270,7 +270,9 @@ async def replay_exactly(
     run_id = record.run_id
     if request.is_session:
         raise NotReplayable(
-            f"run {run_id} is a session's calls: nothing planned them", place=run_id
+            f"run {run_id} is a session's calls: nothing planned them",
+            place=run_id,
+            fix=f"clawhive runs replay {run_id} --mode policy",
         )
     tools = tools_of(record)
     again = Orchestrator(

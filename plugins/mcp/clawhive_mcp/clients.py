@@ -107,7 +107,7 @@ def _as_ours(given: Table) -> dict[str, Any]:
     """Return a server's table with our names for what each client calls otherwise.
 
     Raises:
-        ValueError: It says neither a command nor an address.
+        ValueError: It says neither a command nor an address, or one that is no text.
     """
     command: Any = given.get("command") or given.get("cmd")
     args: list[Any] = list(given.get("args") or ())
@@ -123,8 +123,7 @@ def _as_ours(given: Table) -> dict[str, Any]:
     headers: Any = dict(given.get("headers") or given.get("http_headers") or {})
     if variable := given.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
-    if not command and not url:
-        raise ValueError("it has neither a command nor an address")
+    _require_text(command or url)
     table: dict[str, Any] = {"command": str(command)} if command else {"url": str(url)}
     if args and command:
         table["args"] = [str(each) for each in args]
@@ -137,6 +136,18 @@ def _as_ours(given: Table) -> dict[str, Any]:
     if given.get("disabled") is True or given.get("enabled") is False:
         table["disabled"] = True
     return table
+
+
+def _require_text(reached: Any) -> None:
+    """Refuse a command or address that is missing or of another kind.
+
+    Raises:
+        ValueError: It is.
+    """
+    if not reached:
+        raise ValueError("it has neither a command nor an address")
+    if not isinstance(reached, str):
+        raise ValueError(f"its command or address must be a text, not {reached}")  # noqa: TRY004 - the value of a file
 
 
 def _read(path: Path) -> Mapping[str, Any]:

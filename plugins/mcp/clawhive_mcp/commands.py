@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core import ClawHiveError, HookContext
-from clawhive_mcp.errors import printable, reason_of
+from clawhive_core import HookContext
+from clawhive_mcp.errors import WrongUsage, printable, reason_of
 from clawhive_mcp.servers import Server, pasted, read_servers
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class _Commands:
                 _print_findings(_findings([reached]))
             file.add(name, table)
             _print(f"{name} is in {file.path}; its tools are `mcp.{name}.*`, and each call asks:")
-            _print(f"  clawhive grants issue 'tool.call:mcp.{name}.TOOL'")
+            _print(f"  clawhive grants issue 'tool.call:mcp.{name}.TOOL' --always")
 
         return command
 
@@ -253,7 +253,7 @@ class _Commands:
         servers = {each.name: each for each in self._servers()}
         for name in names:
             if name not in servers:
-                raise ClawHiveError(
+                raise WrongUsage(
                     f"no server is called `{printable(name, 100)}`",
                     fix="clawhive mcp list",
                     code="unknown_id",
@@ -273,7 +273,7 @@ class _Commands:
         if server.name != name or server.problem:
             why = server.problem or "a server's name is made of a-z, 0-9 and _"
             fix = "clawhive mcp add git -- uvx mcp-server-git"
-            raise ClawHiveError(why, place=printable(name, 100), fix=fix, code="usage")
+            raise WrongUsage(why, place=printable(name, 100), fix=fix, code="usage")
         return server
 
     def _row(self, server: Server) -> dict[str, Any]:
@@ -314,7 +314,7 @@ class _Commands:
         """Return the servers of a file, or those of the clients of this machine.
 
         Raises:
-            ClawHiveError: `invalid_config`: the file holds none.
+            ClawHiveError: `invalid_config`: the file cannot be read, or holds none.
         """
         from clawhive_mcp.clients import find_servers, plain_json, servers_of
 
@@ -325,8 +325,15 @@ class _Commands:
         try:
             text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
             return servers_of("file", file, pasted(plain_json(text))), []
-        except (OSError, ValueError, RecursionError) as error:
-            raise ClawHiveError(
+        except OSError as error:
+            raise WrongUsage(
+                f"it cannot be read: {error.strerror or error}",
+                place=file,
+                fix="name a file with `mcpServers`, or `-` for stdin",
+                code="invalid_config",
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise WrongUsage(
                 f"it holds no servers: {printable(str(error), 300)}",
                 place=file,
                 fix='write `{"mcpServers": {"NAME": {"command": "...", "args": []}}}`',
@@ -364,7 +371,7 @@ def _table(words: Sequence[str], env: Iterable[str], cwd: str | None) -> dict[st
         ClawHiveError: `usage`.
     """
     if not words:
-        raise ClawHiveError(
+        raise WrongUsage(
             "there is no command",
             fix="write it after `--`: clawhive mcp add git -- uvx mcp-server-git",
             code="usage",
@@ -374,7 +381,7 @@ def _table(words: Sequence[str], env: Iterable[str], cwd: str | None) -> dict[st
         name, equals, value = each.partition("=")
         if not equals or not name:
             fix = "clawhive mcp add NAME --env KEY=VALUE -- COMMAND"
-            raise ClawHiveError("`--env` takes NAME=VALUE", fix=fix, code="usage")
+            raise WrongUsage("`--env` takes NAME=VALUE", fix=fix, code="usage")
         variables[name] = value
     program, *args = words
     table: dict[str, Any] = {"command": program}

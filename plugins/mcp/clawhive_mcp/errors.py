@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import cast
 
-from clawhive_core import ToolError
+from clawhive_core import ClawHiveError, ToolError
 
 log = logging.getLogger("clawhive.mcp")
 """Takes the lines `mcp.spawn.failed`, `mcp.list_tools.failed` and others, each with its server."""
@@ -36,6 +36,12 @@ class MCPProviderClosedError(ToolError):
     """The provider was closed before the call."""
 
     code = "ProviderClosed"
+
+
+class WrongUsage(ClawHiveError):
+    """A command's words or the file that they name cannot be used; nothing was done."""
+
+    exit_code = 2
 
 
 class Unlisted(Exception):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawhive_core import ClawHiveError
+from clawhive_mcp.errors import WrongUsage
 
 _HEADER = re.compile(r"\s*\[")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -31,7 +31,7 @@ class UserFile:
 
     def __init__(self, user_dir: str, env: Mapping[str, str]) -> None:
         if run := env.get("CLAWHIVE_RUN"):
-            raise ClawHiveError(
+            raise WrongUsage(
                 f"this was started by the run {run[:64]!r}, and no run may change its servers",
                 place="CLAWHIVE_RUN",
                 fix="run the command yourself, in a terminal that no run has opened",
@@ -55,7 +55,7 @@ class UserFile:
             ClawHiveError: `already_exists`.
         """
         if name in self.servers():
-            raise ClawHiveError(
+            raise WrongUsage(
                 f"there is a server `{name}` already",
                 place=str(self.path),
                 fix=f"clawhive mcp remove {name}, or another name",
@@ -106,7 +106,7 @@ class UserFile:
 
     def _require(self, name: str) -> None:
         if name not in self.servers():
-            raise ClawHiveError(
+            raise WrongUsage(
                 f"your configuration has no server `{name}`",
                 place=str(self.path),
                 fix="clawhive mcp list",
@@ -150,8 +150,8 @@ class UserFile:
         except OSError as error:
             raise self._unusable(str(error)) from error
 
-    def _unusable(self, why: str) -> ClawHiveError:
-        return ClawHiveError(
+    def _unusable(self, why: str) -> WrongUsage:
+        return WrongUsage(
             f"your configuration cannot be changed: {why}",
             place=str(self.path),
             fix="edit the file by hand",

@@ -92,8 +92,39 @@ def test_add_writes_nothing_where_the_server_cannot_be_reached_unless_told_so(us
     "words", [("a-b", "--", "x"), ("a",), ("a", "--env", "X", "--", "x"), ("a", "--", "${NOPE}")]
 )
 def test_what_cannot_be_a_server_is_wrong_usage(user, words):
-    assert user.run("add", *words).code == "usage"
+    error = user.run("add", *words)
+    assert (error.code, error.exit_code) == ("usage", 2)
     assert not user.file.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("test", "nope"), "unknown_id", "no server is called"),
+        (("doctor", "nope"), "unknown_id", "no server is called"),
+        (("remove", "nope"), "unknown_id", "has no server"),
+        (("disable", "nope"), "unknown_id", "has no server"),
+        (("import", "nope.json"), "invalid_config", "cannot be read: No such file"),
+    ],
+)
+def test_a_server_or_file_that_is_not_there_is_wrong_usage_with_a_fix(user, words, code, says):
+    error = user.run(*words)
+    assert (error.code, error.exit_code) == (code, 2)
+    assert says in error.message
+    assert error.fix
+
+
+def test_the_command_that_add_prints_gives_the_right_for_good(user):
+    said = user.run("add", "demo", "--no-test", "--", "program")
+    assert "clawhive grants issue 'tool.call:mcp.demo.TOOL' --always" in said
+
+
+def test_a_command_that_is_no_text_is_not_taken_over(user):
+    given = json.dumps({"mcpServers": {"odd": {"command": 7}, "good": {"command": "x"}}})
+    said = user.run("import", "-", "--yes", input=given)
+    assert "odd" in said
+    assert "must be a text, not 7" in said
+    assert list(user.servers()) == ["good"]
 
 
 def test_a_change_keeps_the_rest_of_the_file_to_the_letter(user):
