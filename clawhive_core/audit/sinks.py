@@ -40,7 +40,7 @@ class SinkFailure:
     message: str
 
 
-def standing_failures(log: Ledger) -> Mapping[str, SinkFailure]:
+def open_failures(log: Ledger) -> Mapping[str, SinkFailure]:
     """Return by sink what the log says of failures after which it has not caught up."""
     found: dict[str, SinkFailure] = {}
     for stored in reversed(log.find(EventsWhere(kind="sink")).items):
@@ -97,7 +97,7 @@ class SinkFanout:
         self._needed = [each for each in self._deliveries if each.required]
         self._missing = sorted(needed - {sink.name for sink in sinks})
         self._seen: int | None = None
-        self._standing: dict[str, SinkFailure] = {}
+        self._failures: dict[str, SinkFailure] = {}
         self._unlisten = log.listen(self._take) if sinks else _nothing
 
     @property
@@ -148,17 +148,17 @@ class SinkFanout:
             )
         self._look()
         for each in self._needed:
-            await each.acknowledge(seq, self._standing.get(each.name))
+            await each.acknowledge(seq, self._failures.get(each.name))
 
     def _look(self) -> None:
         """Read what other processes over this log say of the sinks."""
         tip = self._log.tip()
         last = 0 if tip is None else tip[0]
         if self._seen is None:
-            self._standing = dict(standing_failures(self._log))
+            self._failures = dict(open_failures(self._log))
         else:
             for stored in self._log.events(since=self._seen):
-                _fold(self._standing, stored)
+                _fold(self._failures, stored)
         self._seen = last
 
     def _take(self, events: Sequence[StoredEvent]) -> None:
@@ -231,18 +231,18 @@ class Delivery:
                 break
         self._tell()
 
-    async def acknowledge(self, seq: int, standing: SinkFailure | None) -> None:
+    async def acknowledge(self, seq: int, failure: SinkFailure | None) -> None:
         """Return once the sink has taken the events up to a number.
 
         Args:
             seq: The number.
-            standing: What the log says it lacks.
+            failure: What the log says it lacks.
 
         Raises:
             SinkFailed: It has not.
         """
-        if standing is not None and self._failure is None:
-            self._failure, self._rests_until = standing, 0.0
+        if failure is not None and self._failure is None:
+            self._failure, self._rests_until = failure, 0.0
         if self._failure is not None:
             self._wake()
         before = self.failures

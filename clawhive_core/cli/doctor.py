@@ -87,7 +87,7 @@ def _configuration(config: Config) -> Iterator[Check]:
 
 
 def _storage(settings: Settings, config: Config) -> Iterator[Check]:
-    from clawhive_core.audit.sinks import standing_failures
+    from clawhive_core.audit.sinks import open_failures
     from clawhive_core.hive.project_log import SOFTWARE, open_log
 
     if not settings.has_log():
@@ -100,7 +100,7 @@ def _storage(settings: Settings, config: Config) -> Iterator[Check]:
     try:
         with closing(open_log(config, settings.plugins)) as log:
             log.require_rights()
-            failures = standing_failures(log).values()
+            failures = open_failures(log).values()
     except ClawHiveError as error:
         yield Check("storage", "problem", error.message, error.fix)
         return

@@ -103,12 +103,12 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
     from clawhive_core.policy.grants import is_given
 
     with _book(settings) as (book, _, _):
-        standing = book.standing(datetime.now(UTC))
+        active = book.active(datetime.now(UTC))
         if (problem := book.problem) is not None:
             note(f"note: {problem}")
     grants = _looked_at(
         settings,
-        [each for each in standing if everything or is_given(each) or each["scope"] == "step"],
+        [each for each in active if everything or is_given(each) or each["scope"] == "step"],
     )
     if as_json:
         print_json({"schema": "grants/1", "grants": grants})
@@ -169,7 +169,7 @@ def revoke(settings: Settings, grant: str, *, as_json: bool) -> None:
     with _book(settings) as (book, _, _):
         now = datetime.now(UTC)
         ended = book.revoke(grant, now)
-        left = [each for each in book.standing(now) if is_given(each)]
+        left = [each for each in book.active(now) if is_given(each)]
     if as_json:
         print_json({"schema": "grants/1", "grants": left})
     else:
@@ -199,7 +199,7 @@ def suspended_rights(book: GrantBook, tool: ToolMeta) -> list[dict[str, Any]]:
     """Return what of a book's rights a tool's change suspends, each with how it changed."""
     from clawhive_core.policy.grants import is_given
 
-    rows = [each for each in book.standing(datetime.now(UTC)) if is_given(each)]
+    rows = [each for each in book.active(datetime.now(UTC)) if is_given(each)]
     looked_at = _with_suspension(rows, {tool.name: tool}.get)
     return [each for each in looked_at if "suspended" in each]
 

@@ -88,7 +88,7 @@ class OthersText:
         self.inside = False
         """Whether something of a line is printed, and not its end."""
         self._err = err
-        self._held = ""
+        self._buffer = ""
         """The begin of a line of which too little is known."""
 
     def write(self, text: str) -> None:
@@ -101,10 +101,10 @@ class OthersText:
 
     def flush(self) -> None:
         """Print what was held back, as nothing may follow."""
-        held, self._held = self._held, ""
-        if held:
+        buffered, self._buffer = self._buffer, ""
+        if buffered:
             self.inside = True
-            _write(set_off(held), err=self._err, by=self)
+            _write(set_off(buffered), err=self._err, by=self)
 
     def close(self) -> None:
         """Print what was held back, and leave the line as it is."""
@@ -114,17 +114,17 @@ class OthersText:
 
     def end(self) -> None:
         """End the line, where one was begun."""
-        if self._held or self.inside:
+        if self._buffer or self.inside:
             self.write("\n")
 
     def _next(self, piece: str, *, ended: bool) -> str:
         shown = printable(piece, _HARMLESS)
         if not self.inside:
-            shown = self._held + shown
+            shown = self._buffer + shown
             if not ended and not self._err and len(shown.lstrip()) < _LONGEST_OF_OURS:
-                self._held = shown
+                self._buffer = shown
                 return ""
-            self._held = ""
+            self._buffer = ""
             shown = f"{MARK}{shown}" if self._err and shown else set_off(shown)
         self.inside = not ended
         return f"{shown}\n" if ended else shown

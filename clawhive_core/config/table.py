@@ -337,7 +337,7 @@ _SKILLS = (
         "contracts.phase",
         "text",
         "enforce",
-        "How much the old ways around contracts weigh: `compat` only warns of code imports and "
+        "How strict contracts are: `compat` only warns of code imports and "
         "undeclared calls, `enforce` refuses them, `final` refuses old keys too.",
         project="tighten",
         tighter="later",

@@ -33,7 +33,7 @@ def executor_limits(config: Config) -> ExecutorLimits:
     return ExecutorLimits(call_depth=config.get("limits.call_depth"))
 
 
-def patience(config: Config, provider: str) -> RequestLimits:
+def request_limits(config: Config, provider: str) -> RequestLimits:
     """Return how long a model provider is waited for, how often, and for how much."""
     seconds = config.get(f"models.{provider}.timeout_sec")
     limits = ResponseLimits(

@@ -37,11 +37,11 @@ from clawhive_core.hive.assembly import (
     executor_limits,
     offer_skills,
     own_providers,
-    patience,
+    request_limits,
 )
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
-from clawhive_core.hive.project_log import Awaited, approval_book, open_verified
+from clawhive_core.hive.project_log import AwaitableApprovals, approval_book, open_verified
 from clawhive_core.hive.records import Records
 from clawhive_core.hive.running import Running
 from clawhive_core.hive.spawned import Spawner, SubAgent
@@ -122,7 +122,9 @@ class Hive:
         self.subscriptions = contributed.subscriptions(log)
         """Who may use what skills do not give for free."""
         book = approval_book(log, config, env)
-        self.approvals = Awaited(book.log, book.user_dir, book.variables, self._is_closing)
+        self.approvals = AwaitableApprovals(
+            book.log, book.user_dir, book.variables, self._is_closing
+        )
         """The calls that wait for a person, and their answers."""
         self.records = Records(log)
         """What the log holds: runs, steps, calls, approvals, grants and events, page by page."""
@@ -132,7 +134,7 @@ class Hive:
         required = config.get("audit.required_sinks")
         sinks = contributed.values("clawhive_audit_sinks")
         self._sinks = SinkFanout(log, sinks, required, config.get("audit.sink_seconds"))
-        asked = (partial(patience, config), partial(answers_before, log), embedders)
+        asked = (partial(request_limits, config), partial(answers_before, log), embedders)
         self.models = Models(contributed.adapters, log, *asked, self._sinks.acknowledge)
         self.tools = ToolsFacade(self.catalog, log, configured_tools(config, self.notes.append))
         self._requests = RequestMaker(config, self.catalog, self.skills, env, log, self._library)

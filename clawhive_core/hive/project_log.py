@@ -205,7 +205,7 @@ def approval_book(log: Ledger, config: Config, env: Mapping[str, str]) -> Approv
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited(ApprovalBook):
+class AwaitableApprovals(ApprovalBook):
     """The approvals of an open project, which a program may wait for."""
 
     is_over: Callable[[], bool] = lambda: False

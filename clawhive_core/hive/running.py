@@ -31,7 +31,7 @@ _STOP_SECONDS = 10.0
 
 
 @dataclass(slots=True)
-class AtWork:
+class ActiveRun:
     """A run that is executed in this process."""
 
     task: object
@@ -52,7 +52,7 @@ class Running(Caching):
     requests: Callable[[], RequestMaker]
     user_dir: Path
     note: Callable[[str], None]
-    at_work: dict[str, AtWork] = field(default_factory=dict[str, "AtWork"])
+    active_runs: dict[str, ActiveRun] = field(default_factory=dict[str, "ActiveRun"])
     """The runs that are executed here."""
     told: set[str] = field(default_factory=set[str])
     """Why the log could not be signed, each said once."""
@@ -81,7 +81,7 @@ class Running(Caching):
 
         request = self.requests().resumed(run_id, options)
         require_task(request)
-        with ancestor_budgets(self.live.log, self.live.models, run_id, self.at_work):
+        with ancestor_budgets(self.live.log, self.live.models, run_id, self.active_runs):
             async with self.owned(request):
                 await resume(self.live, self.orchestrator, request)
 
@@ -111,19 +111,19 @@ class Running(Caching):
         from asyncio import current_task
 
         scope, run_id = request.scope, request.scope.run_id
-        if run_id in self.at_work:
+        if run_id in self.active_runs:
             raise run_busy(run_id)
         look = partial(scope.revocations, scope.rules)
         try:
             async with self._watch.owned(run_id, scope.fence, look) as ask:
-                self.at_work[run_id] = AtWork(current_task(), ask)
+                self.active_runs[run_id] = ActiveRun(current_task(), ask)
                 yield
         except RunError as error:
             if error.code != "cancelled" or request.is_session:
                 raise
         finally:
             self._after(run_id)
-            work = self.at_work.pop(run_id, None)
+            work = self.active_runs.pop(run_id, None)
             if work is not None and work.ended is not None:
                 work.ended.set()
 
@@ -136,7 +136,7 @@ class Running(Caching):
 
         self.closing.set()
         me, waited = current_task(), list[anyio.Event]()
-        for work in self.at_work.values():
+        for work in self.active_runs.values():
             if work.task is not me:
                 work.ended = anyio.Event()
                 waited.append(work.ended)

@@ -27,7 +27,7 @@ from clawhive_core.policy.persistent import (
 )
 from clawhive_core.policy.suspension import FindTool, changed, renewed, taken_over
 from clawhive_core.policy.terms import is_live, on_terms, usable, utc, written
-from clawhive_core.protocols.ledger import GrantIs, Ledger, RightsWhere, StandingAmong, Unmet
+from clawhive_core.protocols.ledger import ActiveGrants, GrantIs, Ledger, RightsWhere, Unmet
 
 _UNITS: Mapping[str, timedelta] = {
     "s": timedelta(seconds=1),
@@ -113,7 +113,7 @@ class GrantBook:
         found = self._in_log(RightsWhere(steps_of=run_id))
         return [each for each in found if is_live(each, now)]
 
-    def standing(self, now: datetime) -> list[dict[str, Any]]:
+    def active(self, now: datetime) -> list[dict[str, Any]]:
         """Return every grant that has neither ended nor expired, oldest first, as JSON."""
         rows = [
             {**entry.grant.to_dict(), "uses_left": None, "issued_at": entry.issued_at}
@@ -156,7 +156,7 @@ class GrantBook:
             now: The present, in UTC.
 
         Raises:
-            UnknownId: It names no standing grant, or several.
+            UnknownId: It names no active grant, or several.
             UsageError: Nothing suspends it, every use was made, or its tool is gone.
             RunError: `already_resolved`: it was used, revoked or given anew meanwhile.
             StorageError: It could not be written.
@@ -180,7 +180,7 @@ class GrantBook:
         return {**new.to_dict(), "uses_left": new.uses, "issued_at": at}
 
     def find(self, text: str, now: datetime) -> tuple[dict[str, Any], CapabilityGrant]:
-        """Return a standing grant, as a row too, by its id, a part of its start, or `last`.
+        """Return an active grant, as a row too, by its id, a part of its start, or `last`.
 
         Raises:
             UnknownId: It names none, or several.
@@ -196,7 +196,7 @@ class GrantBook:
             now: The present, in UTC.
 
         Raises:
-            UnknownId: It names no standing grant, or several.
+            UnknownId: It names no active grant, or several.
             StorageError: It could not be written.
         """
         grant_id = str(self._find(text, now)["grant_id"])
@@ -210,7 +210,7 @@ class GrantBook:
         return grant_id
 
     def _find(self, text: str, now: datetime) -> dict[str, Any]:
-        rows = self.standing(now)
+        rows = self.active(now)
         given = [row for row in rows if is_given(row)]
         if text == "last" and given:
             return given[-1]
@@ -233,7 +233,7 @@ class GrantBook:
         if above := {each.grant.parent_grant for each in found} - {None}:
             # What it derives from was revoked meanwhile, or in another project.
             stands = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-            stands |= set(self._log.find(StandingAmong(tuple(filter(None, above)))))
+            stands |= set(self._log.find(ActiveGrants(tuple(filter(None, above)))))
             found = [each for each in found if each.grant.parent_grant in {None, *stands}]
         return [replace(each.grant, uses=each.uses_left) for each in found if each.uses_left != 0]
 

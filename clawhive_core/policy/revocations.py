@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from clawhive_core.config.private_file import FileVersion, version_of
 from clawhive_core.policy.persistent import FILE, read_persistent
 from clawhive_core.policy.rules import Rules
-from clawhive_core.protocols.ledger import Ledger, RevocationsWhere, StandingAmong, Window
+from clawhive_core.protocols.ledger import ActiveGrants, Ledger, RevocationsWhere, Window
 
 _NEWEST = Window(limit=1)
 _Mark = tuple[int | None, FileVersion | None]
@@ -76,7 +76,7 @@ class Revocations:
         if not parents:
             return gone
         stand = {entry.grant.grant_id for entry in read_persistent(self._user_dir).entries}
-        stand |= set(self._log.find(StandingAmong(tuple(parents))))
+        stand |= set(self._log.find(ActiveGrants(tuple(parents))))
         return gone | (parents - stand)
 
     def _revoked(self, grant_ids: Sequence[str]) -> set[str]:

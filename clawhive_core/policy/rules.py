@@ -320,7 +320,7 @@ class Rules:
     ) -> CapabilityGrant | None:
         """Return the strongest grant that covers a capability for a call."""
         best: CapabilityGrant | None = None
-        for pattern, grant in self._held(capability, protection):
+        for pattern, grant in self._covering(capability, protection):
             if protection == "asks" and best is not None:
                 is_exact = _names(grant, pattern, capability)
                 if not is_exact and _names(best, parse(best.capability), capability):
@@ -352,7 +352,7 @@ class Rules:
         self, capability: Capability, input: Mapping[str, Any] | None
     ) -> Iterator[CapabilityGrant]:
         """Yield the grants that cover a capability for a call."""
-        for pattern, grant in self._held(capability, protection_in(capability)):
+        for pattern, grant in self._covering(capability, protection_in(capability)):
             if pattern.constraints.admit(input):
                 yield grant
 
@@ -360,11 +360,11 @@ class Rules:
         self, capability: Capability, input: Mapping[str, Any] | None
     ) -> Iterator[tuple[CapabilityGrant, tuple[str, ...]]]:
         """Yield the grants that would cover a capability, and what the call does not satisfy."""
-        for pattern, grant in self._held(capability, protection_in(capability)):
+        for pattern, grant in self._covering(capability, protection_in(capability)):
             if lacking := tuple(pattern.constraints.unmet(input)):
                 yield grant, lacking
 
-    def _held(
+    def _covering(
         self, capability: Capability, protection: Protection | None
     ) -> Iterable[tuple[Capability, CapabilityGrant]]:
         """Return the grants that speak of a capability, whatever their constraints say."""

@@ -287,7 +287,7 @@ class RightsWhere:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingAmong:
+class ActiveGrants:
     """The ids of those among some grants that stand in the log."""
 
     grant_ids: tuple[str, ...]
@@ -399,7 +399,7 @@ Query = (
     | ApprovalsWhere
     | GrantsWhere
     | RightsWhere
-    | StandingAmong
+    | ActiveGrants
     | DescentOf
     | RevocationsWhere
     | QuotasWhere
@@ -591,7 +591,7 @@ class Ledger(Leases, Protocol):
     def find(self, query: RightsWhere, window: Window = ...) -> Page[RightRecord]: ...
     @overload
     def find(
-        self, query: StandingAmong | DescentOf | IdsWhere, window: Window = ...
+        self, query: ActiveGrants | DescentOf | IdsWhere, window: Window = ...
     ) -> Page[str]: ...
     @overload
     def find(self, query: RevocationsWhere, window: Window = ...) -> Page[RevocationRecord]: ...

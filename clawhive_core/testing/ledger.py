@@ -29,7 +29,7 @@ Look = Callable[[Ledger], Inspection]
 
 _SECRET = "sk-ledger-4f1c09d2ab37e5c8"  # noqa: S105 - made up, to see that it is not written
 _RACERS = 8
-_WHOLE = (port.RightsWhere, port.StandingAmong, port.DescentOf, port.IdsWhere)
+_WHOLE = (port.RightsWhere, port.ActiveGrants, port.DescentOf, port.IdsWhere)
 """What is answered at once, without pages."""
 _PENDING = frozenset({"pending"})
 _STOPPED = frozenset({"interrupted", "waiting_approval"})
@@ -279,7 +279,7 @@ def _queries() -> Iterator[Any]:
     )
     yield port.RightsWhere(grant_ids=("grant_2", "grant_3", "grant_none"))
     ids = ("grant_1", "grant_2", "grant_3", f"grant_00{'5' * 14}", f"grant_01{'5' * 14}")
-    yield from (port.StandingAmong(ids), port.DescentOf(ids), port.RevocationsWhere())
+    yield from (port.ActiveGrants(ids), port.DescentOf(ids), port.RevocationsWhere())
     yield from (port.RevocationsWhere(ids), port.RevocationsWhere(("grant_9",)))
     yield from (port.QuotasWhere(), port.QuotasWhere("u", "a.read", 60), port.QuotasWhere("v"))
     yield from (

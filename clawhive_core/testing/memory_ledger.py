@@ -55,7 +55,7 @@ _NEWEST_FIRST = (
     port.EventsWhere,
     port.RevocationsWhere,
 )
-_WHOLE = (port.RightsWhere, port.StandingAmong, port.DescentOf, port.IdsWhere)
+_WHOLE = (port.RightsWhere, port.ActiveGrants, port.DescentOf, port.IdsWhere)
 _ENDED = ("succeeded", "failed", "cancelled")
 
 
@@ -570,7 +570,7 @@ class _State:
             if "grants" in body:
                 row["grants"] = tuple(body["grants"])
 
-    def standing(self) -> dict[str, _Grant]:
+    def active_grants(self) -> dict[str, _Grant]:
         """Return the grants that nobody and nothing ended."""
         return {key: one for key, one in self.grants.items() if one.ended_at is None}
 
@@ -609,7 +609,7 @@ class _State:
                 gone = [each for each in ids if not self._has_use(each)]
                 return not gone, gone
             case port.GrantIs(grant_id, uses_left):
-                one = self.standing().get(grant_id)
+                one = self.active_grants().get(grant_id)
                 return one is not None and one.left == uses_left, None
             case port.QuotaLeft(user_id, tool, limit, seconds, since):
                 began, used = self.quotas.get((user_id, tool, seconds), (since, 0))
@@ -633,16 +633,16 @@ class _State:
                 return found == there, found
 
     def _has_use(self, grant_id: str) -> bool:
-        line, standing = self._descent([grant_id]), self.standing()
-        mine = grant_id in standing and grant_id not in self.members
-        return mine and all(standing[each].left != 0 for each in line if each in standing)
+        line, active = self._descent([grant_id]), self.active_grants()
+        mine = grant_id in active and grant_id not in self.members
+        return mine and all(active[each].left != 0 for each in line if each in active)
 
     def _descent(self, ids: Sequence[str]) -> list[str]:
         found = set(ids)
-        standing = self.standing()
+        active = self.active_grants()
         todo = list(ids)
         while todo:
-            one = standing.get(todo.pop())
+            one = active.get(todo.pop())
             parent = None if one is None else one.grant.parent_grant
             if parent is not None and parent not in found:
                 found.add(parent)
@@ -674,8 +674,8 @@ class _State:
                 ]
             case port.RightsWhere():
                 return self._rights(query)
-            case port.StandingAmong(ids):
-                return sorted(set(ids) & self.standing().keys())
+            case port.ActiveGrants(ids):
+                return sorted(set(ids) & self.active_grants().keys())
             case port.DescentOf(ids):
                 return self._descent(ids)
             case port.RevocationsWhere(ids):
@@ -747,7 +747,7 @@ class _State:
         mine, of_sets = list[RightRecord](), list[RightRecord]()
         everything = (query.grant_ids, query.scope, query.scope_id, query.steps_of) == (None,) * 4
         of_task = query.checked and query.scope == "task" and query.scope_id is not None
-        for key, one in self.standing().items():
+        for key, one in self.active_grants().items():
             grant = one.grant
             wanted = (
                 (query.grant_ids is None or key in query.grant_ids)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, closing, suppress
 import anyio
 import pytest
 
-from clawhive_core.audit.sinks import SinkFanout, standing_failures
+from clawhive_core.audit.sinks import SinkFanout, open_failures
 from clawhive_core.errors import SinkFailed
 from clawhive_core.model.events import Event
 from clawhive_core.runs.concurrency import background
@@ -130,7 +130,7 @@ async def test_a_required_sink_that_fails_refuses_until_it_has_what_it_lacks(log
         with pytest.raises(SinkFailed, match=r"`siem` has not taken the events since #1: .* gone"):
             await fanout.acknowledge(seq)
         await log.flush()
-        assert standing_failures(log)["siem"].from_seq == 1
+        assert open_failures(log)["siem"].from_seq == 1
         with pytest.raises(SinkFailed):  # it is left alone for a while
             await fanout.acknowledge(0)
         assert sink.kinds == []
@@ -141,7 +141,7 @@ async def test_a_required_sink_that_fails_refuses_until_it_has_what_it_lacks(log
         await fanout.acknowledge(seq)
     assert await fanout.close() == []
     assert sink.kinds == ["a", "sink.failed", "sink.recovered", "b"]
-    assert standing_failures(log) == {}
+    assert open_failures(log) == {}
 
 
 @pytest.mark.usefixtures("_impatient")
@@ -157,7 +157,7 @@ async def test_what_failed_in_one_process_stops_the_other_until_it_is_delivered(
             await second.acknowledge(seq)
             await other.flush()
         assert set(there.kinds) >= {"mine", "theirs"}
-        assert standing_failures(log) == {}
+        assert open_failures(log) == {}
 
 
 async def test_a_failure_that_stands_refuses_in_a_process_that_begins_later(log, path):
@@ -199,7 +199,7 @@ async def test_what_a_required_sink_lacks_at_the_end_is_said(log):
     (said,) = await fanout.close()
     assert said.startswith("the required audit sink `siem` has not taken the events since #1")
     await log.flush()
-    assert standing_failures(log)["siem"].required
+    assert open_failures(log)["siem"].required
 
 
 async def test_what_waits_is_delivered_before_the_sinks_are_closed(log):

@@ -169,7 +169,7 @@ def test_a_file_that_fails_while_it_is_read_is_an_error(place, monkeypatch):
     assert "Permission denied" in caught.value.message
 
 
-def test_a_link_that_goes_round_in_a_circle_is_an_error(place):
+def test_a_link_that_points_to_itself_is_an_error(place):
     place.project.symlink_to(place.project)
     with pytest.raises(ConfigError, match="cannot be read"):
         place.load()

@@ -24,7 +24,7 @@ def often(monkeypatch):
 
 
 def revoke(hive, capability):
-    """Revoke a standing grant as another process does: by the log alone."""
+    """Revoke an active grant as another process does: by the log alone."""
     now = datetime.now(UTC)
     book = GrantBook(hive.config.user_dir, hive.log)
     rows = hive.log.read(

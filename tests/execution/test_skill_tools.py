@@ -293,7 +293,7 @@ async def test_a_handler_that_calls_itself_without_end_is_stopped(project):
     assert sum(row["tool"] == "jung.again" for row in project.rows) == 10
 
 
-async def test_handlers_that_call_each_other_side_by_side_do_not_wait_in_a_circle(project):
+async def test_handlers_that_call_each_other_side_by_side_do_not_deadlock(project):
     project.zodiac()
     project.jung("""
 import asyncio
@@ -338,8 +338,8 @@ async def ask(input, ctx):
 )
 async def test_a_bad_handler_fails_its_call_alone(project, body, code):
     manifest = "id: bad\nexports: {api_version: '1.0', tools: ["
-    patience = 1_500 if code == "timeout" else 300_000
-    manifest += f"{{name: f, timeout_ms: {patience}, input_schema: {{}}, output_schema: {{}}}}, "
+    timeout_ms = 1_500 if code == "timeout" else 300_000
+    manifest += f"{{name: f, timeout_ms: {timeout_ms}, input_schema: {{}}, output_schema: {{}}}}, "
     manifest += "{name: g, input_schema: {}, output_schema: {}}]}"
     handlers = f"def f(input, ctx):\n    {body}\ndef g(input, ctx):\n    return 1"
     project.skill("bad", manifest, handlers)

@@ -69,7 +69,7 @@ def test_an_expired_grant_does_not_count_and_is_not_listed(book, scope):
     assert len(counting(book)) == 1
     later = NOW + timedelta(seconds=1)
     assert counting(book, now=later) == []
-    assert book.standing(later) == []
+    assert book.active(later) == []
 
 
 def test_a_grant_is_for_its_subject_and_the_users_own_calls(book):
@@ -185,7 +185,7 @@ def test_a_grant_that_cannot_be_written_is_not_given(book, monkeypatch):
 def test_an_unusable_capability_is_refused(book, capability):
     with pytest.raises(CapabilityError):
         book.issue(Wish(capability, "persistent"), {"workspace": "/p"}, NOW)
-    assert book.standing(NOW) == []
+    assert book.active(NOW) == []
 
 
 def test_a_subject_that_is_no_principal_is_refused(book):
@@ -223,7 +223,7 @@ def test_the_last_grant_is_the_last_that_a_person_gave_and_not_a_runs(book):
     started = grant("fs.read:/x", "starter")
     book.log.append_now(issued([*taken, started], task_id="task_1"))
     assert book.revoke("last", NOW) == given_["grant_id"]
-    assert [row["grant_id"] for row in book.standing(NOW)] == [started.grant_id]
+    assert [row["grant_id"] for row in book.active(NOW)] == [started.grant_id]
     with pytest.raises(UnknownId):
         book.revoke("last", NOW)
 
@@ -251,7 +251,7 @@ def test_a_grant_that_the_log_must_hold_is_refused_where_there_is_none(book, sco
     with pytest.raises(UsageError, match="no log yet") as caught:
         give(GrantBook(book.folder), scope, "x")
     assert caught.value.fix
-    assert GrantBook(book.folder).standing(NOW) == []
+    assert GrantBook(book.folder).active(NOW) == []
 
 
 def test_revoking_a_sessions_grant_leaves_the_file_of_persistent_ones_alone(book):

@@ -58,7 +58,7 @@ def test_a_task_is_given_each_right_of_its_set_and_what_is_its_own(log, tmp_path
     book = GrantBook(tmp_path, log)
     assert book.of_task("task_1", NOW) == [*sorted(grants, key=lambda g: g.grant_id), mine]
     assert len({each.grant_id for each in grants}) == len(grants)
-    rows = [row for row in book.standing(NOW) if row["grant_id"] != "own"]
+    rows = [row for row in book.active(NOW) if row["grant_id"] != "own"]
     assert {row["capability"] for row in rows} == {each.capability for each in grants}
     log.require_rights()
     assert log.compare() == ()

@@ -225,7 +225,7 @@ def test_a_right_given_anew_has_what_was_left_of_the_old_one(tmp_path, scope):
     kept = ("capability", "subject", "scope", "scope_id", "mode", "expires_at", "delegate")
     assert [new[each] for each in kept] == [given[each] for each in kept]
     assert (new["uses"], new["uses_left"]) == ((1, 1) if scope[1] else (None, None))
-    assert [each["grant_id"] for each in book.standing(now)] == [new["grant_id"]]
+    assert [each["grant_id"] for each in book.active(now)] == [new["grant_id"]]
     log.close()
 
 
@@ -268,7 +268,7 @@ def test_a_right_of_which_a_use_was_made_meanwhile_is_not_given_anew(tmp_path):
     with pytest.raises(RunError) as caught:
         book.resume("last", used_meanwhile, NOW)
     assert caught.value.code == "already_resolved"
-    (left,) = book.standing(NOW)
+    (left,) = book.active(NOW)
     assert (left["grant_id"], left["uses_left"]) == (given["grant_id"], 2)
     assert book.resume("last", lambda _: after, NOW)["uses"] == 2
     log.close()
@@ -286,7 +286,7 @@ def test_a_right_for_good_that_is_revoked_meanwhile_is_not_given_anew(tmp_path):
 
     with pytest.raises(UnknownId, match=f"{given} is gone"):
         book.resume(given, revoked_meanwhile, NOW)
-    assert [each["grant_id"] for each in book.standing(NOW)] == [other]
+    assert [each["grant_id"] for each in book.active(NOW)] == [other]
 
 
 RENEW = """
@@ -334,7 +334,7 @@ def test_of_eight_processes_one_gives_a_right_anew(tmp_path, scope):
     assert ready == [b"ready\n"] * 8
     assert answers.count(b"won") == 1
     assert set(answers) <= {b"won", b"already_resolved", b"unknown_id"}
-    (left,) = GrantBook(user_dir, log).standing(now)
+    (left,) = GrantBook(user_dir, log).active(now)
     assert left["grant_id"] != given["grant_id"]
     log.close()
 

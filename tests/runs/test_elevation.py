@@ -223,7 +223,7 @@ async def test_while_it_goes_on_its_rights_are_listed_and_a_person_may_revoke_th
     async def outer(given, ctx):
         now = datetime.now(UTC)
         book = GrantBook(hive.config.user_dir, hive.log)
-        (mine,) = [each for each in book.standing(now) if each["scope"] == "step"]
+        (mine,) = [each for each in book.active(now) if each["scope"] == "step"]
         listed.append(mine["capability"])
         first = await ctx.call("test.get", given)
         book.revoke(mine["grant_id"], now)

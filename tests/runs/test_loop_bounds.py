@@ -273,16 +273,16 @@ class Hanging(ScriptedModel):
 
 @pytest.mark.promise("P-109")
 @pytest.mark.parametrize(
-    ("budget", "patience", "code", "key"),
+    ("budget", "timeout_sec", "code", "key"),
     [
         (0.05, 60, "budget_exceeded", "budget.seconds"),
         (60, 0.05, "timeout", "models.scripted.timeout_sec"),
     ],
 )
 async def test_a_model_that_hangs_ends_with_the_limit_that_was_the_lower(
-    budget, patience, code, key
+    budget, timeout_sec, code, key
 ):
-    settings = {"budget.seconds": budget, "models.scripted.timeout_sec": patience}
+    settings = {"budget.seconds": budget, "models.scripted.timeout_sec": timeout_sec}
     async with memory_hive(adapters=[Hanging([])], settings=settings) as hive:
         run = await hive.run("go", model=MODEL)
         assert (run["status"], run["error"]["code"]) == ("failed", code)

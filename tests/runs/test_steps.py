@@ -171,7 +171,7 @@ async def test_more_steps_than_run_at_once_all_end(tools, define):
     assert run["status"] == "succeeded"
 
 
-async def test_a_cyclic_plan_fails_before_anything_ran_and_shows_the_circle(tools, define):
+async def test_a_cyclic_plan_fails_before_anything_ran_and_shows_the_cycle(tools, define):
     async with memory_hive(providers=[tools]) as hive:
         define(hive, echo("a", needs=["b"]), echo("b", needs=["a"]))
         run = await hive.run(task="job")

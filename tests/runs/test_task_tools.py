@@ -102,7 +102,7 @@ async def test_level_and_risk_are_the_highest_of_the_steps(tools):
         low=([step("a")], None),
         missing=([step("a", "nobody.has")], None),
         outer=([step("a", "demo.both")], None),
-        circle=([step("a", "demo.circle")], None),
+        cycle=([step("a", "demo.cycle")], None),
     )
     async with memory_hive(providers=[tools]) as hive:
         await offer(hive, both)
@@ -113,7 +113,7 @@ async def test_level_and_risk_are_the_highest_of_the_steps(tools):
         "low": ("L0", "safe"),
         "missing": ("L0", "unknown"),
         "outer": ("L2", "guarded"),
-        "circle": ("L0", "unknown"),
+        "cycle": ("L0", "unknown"),
     }
     assert metas["both"].side_effects
     assert not metas["both"].idempotent

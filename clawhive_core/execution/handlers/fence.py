@@ -217,7 +217,7 @@ class Fence:
         with suppress(OSError):
             if not self._has_mounts:
                 guarded |= _other_processes()
-        _give_beside(guarded, give)
+        _give_around(guarded, give)
         give(self._scratch, every)
         for device in _DEVICES:
             give(device, every & _OF_FILES)
@@ -299,8 +299,8 @@ def _other_processes() -> set[str]:
         return {one.path for one in entries if one.name.isdigit() and one.path != own}
 
 
-def _give_beside(guarded: set[str], give: Callable[[str, int], None]) -> None:
-    """Give all rights to read beside the ways to the guarded paths, and on them to look around."""
+def _give_around(guarded: set[str], give: Callable[[str, int], None]) -> None:
+    """Give all rights to read outside of the guarded paths, and on them to look around."""
     above = {path[:end] for path in guarded for end in range(1, len(path)) if path[end] == "/"}
     folders = ["/"]
     while folders:

@@ -293,8 +293,8 @@ class SandboxProvider:
 
     async def list_tools(self) -> list[ToolMeta]:
         """Return the three tools."""
-        patience = max(EXEC.timeout_ms, self._broker.limits.wall_ms + _OVERHEAD_MS)
-        return [WRITE_FILES, replace(EXEC, timeout_ms=patience), COLLECT_OUTPUTS]
+        timeout_ms = max(EXEC.timeout_ms, self._broker.limits.wall_ms + _OVERHEAD_MS)
+        return [WRITE_FILES, replace(EXEC, timeout_ms=timeout_ms), COLLECT_OUTPUTS]
 
     async def invoke(
         self, tool_name: str, input: Mapping[str, Any], ctx: InvokeContext

@@ -380,7 +380,7 @@ def _cycle_finding(cycle: tuple[str, ...], name: str, known: Skills) -> Finding:
         f"{known[one].id} -> {other} ({_edge(known[one], other).place})"
         for one, other in pairwise(turned)
     ]
-    message = f"skills import each other in a circle: {', '.join(edges)}"
+    message = f"skills import each other in a cycle: {', '.join(edges)}"
     fix = (
         "break it with a read-only snapshot tool that one of them exports and that needs no import"
     )

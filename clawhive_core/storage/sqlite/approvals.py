@@ -149,7 +149,7 @@ _COLUMNS = (
     " scope, grants, seq, edited_seq"
 )
 """All that a person is shown before an answer, and all that an answer binds."""
-STANDING = (
+RIGHTS = (
     ProjectedRights(
         "approvals",
         _COLUMNS,

@@ -162,17 +162,17 @@ def transaction(connection: sqlite3.Connection) -> Generator[sqlite3.Connection]
         raise
 
 
-def begin(connection: sqlite3.Connection, patience: float) -> None:
+def begin(connection: sqlite3.Connection, wait_seconds: float) -> None:
     """Begin a transaction in which nobody else can write.
 
     Args:
         connection: One whose own `busy_timeout` is 0.
-        patience: How long to wait for another connection's write, in seconds.
+        wait_seconds: How long to wait for another connection's write, in seconds.
 
     Raises:
         sqlite3.OperationalError: Somebody still writes (`is_busy`), or it cannot begin at all.
     """
-    give_up, pause = time.monotonic() + patience, _SHORTEST_PAUSE
+    give_up, pause = time.monotonic() + wait_seconds, _SHORTEST_PAUSE
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")

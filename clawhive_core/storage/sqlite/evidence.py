@@ -43,44 +43,44 @@ def require_evidence(connection: sqlite3.Connection, *rights: ProjectedRights) -
     Raises:
         StorageError: `forged_rights`; or the log cannot be read.
     """
-    for standing in rights:
-        have = _rows(connection, standing)
+    for projected in rights:
+        have = _rows(connection, projected)
         if not have:
             continue
-        tables = standing.tables or (standing.table,)
-        made = fold(connection, standing.projections, tables, standing.events, standing.values)
+        tables = projected.tables or (projected.table,)
+        made = fold(connection, projected.projections, tables, projected.events, projected.values)
         with closing(made) as fresh:
-            forged = have - _rows(fresh, standing)
+            forged = have - _rows(fresh, projected)
         if forged:
             raise forged_rights(
-                _path_of(connection), standing.table, sorted(str(row[0]) for row in forged)
+                _path_of(connection), projected.table, sorted(str(row[0]) for row in forged)
             )
 
 
 def require_unaltered(
-    connection: sqlite3.Connection, standing: ProjectedRights, seals: Seals = NO_SEALS
+    connection: sqlite3.Connection, projected: ProjectedRights, seals: Seals = NO_SEALS
 ) -> None:
     """Do what `require_evidence` does, and look at the hash and seal of each event that it reads.
 
     Raises:
         StorageError: `forged_rights`; `foreign_database`: somebody else wrote one of the events.
     """
-    for row in connection.execute(f"{SEALED} WHERE {standing.events}", standing.values):
+    for row in connection.execute(f"{SEALED} WHERE {projected.events}", projected.values):
         if row_hash(row[:-1]) != row[-2]:
             raise altered_event(_path_of(connection), row[0])
         if not seals.is_sealed(row[-2], row[-1]):
-            what = f"What the table `{standing.table}` says here"
+            what = f"What the table `{projected.table}` says here"
             raise foreign_rows(_path_of(connection), what, database_id(connection))
-    require_evidence(connection, standing)
+    require_evidence(connection, projected)
 
 
 def _path_of(connection: sqlite3.Connection) -> str:
     return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
-def _rows(connection: sqlite3.Connection, standing: ProjectedRights) -> set[tuple[object, ...]]:
-    sql = f"SELECT {standing.columns} FROM {standing.table} WHERE {standing.where}"  # noqa: S608 - constants of the rooms
-    return {tuple(row) for row in connection.execute(sql, standing.values)}
+def _rows(connection: sqlite3.Connection, projected: ProjectedRights) -> set[tuple[object, ...]]:
+    sql = f"SELECT {projected.columns} FROM {projected.table} WHERE {projected.where}"  # noqa: S608 - constants of the rooms
+    return {tuple(row) for row in connection.execute(sql, projected.values)}
 
 
 def altered_event(path: Path | str, seq: int) -> StorageError:

@@ -25,7 +25,7 @@ from clawhive_core.storage.sqlite.writer import Projections
 
 # Version 6: only what stands is a row, which names the event that issued it; what has ended is in
 # the log, from which the view takes it.
-_STANDING_ONLY = """
+_ACTIVE_ONLY = """
 DROP VIEW v_grants;
 DROP INDEX grants_standing;
 ALTER TABLE grants RENAME TO grants_before;
@@ -156,7 +156,7 @@ SCHEMA = RoomSchema(
         DROP INDEX grants_standing;
         CREATE INDEX grants_standing ON grants(scope, scope_id) WHERE ended_at IS NULL;
         """,
-        _STANDING_ONLY + _view(_EACH),
+        _ACTIVE_ONLY + _view(_EACH),
         _SETS + _view(_EACH + _MEMBERS),
     ),
 )
@@ -309,7 +309,7 @@ _EVENTS = f"""seq IN (
 _OWN = ", ".join((*_ISSUED, "uses_left", "issued_at", "seq"))
 _OF_SET = "set_id, subject, task_id, run, members, revoked, issued_at, seq"
 
-STANDING = (
+RIGHTS = (
     ProjectedRights("grants", _OWN, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
     ProjectedRights("grant_sets", _OF_SET, "true", _EVENTS, PROJECTIONS, tables=_TABLES),
 )
@@ -387,7 +387,7 @@ def _rights_of_set(readers: Readers, row: Mapping[str, Any]) -> list[RightRecord
     return [RightRecord(each, None, row["issued_at"]) for each in _members(readers, row)]
 
 
-def standing_of(readers: Readers, grant_ids: Iterable[str]) -> set[str]:
+def active_of(readers: Readers, grant_ids: Iterable[str]) -> set[str]:
     """Return which of some grants stand in the log."""
     ids = sorted(grant_ids)
     found = {str(row["grant_id"]) for row in readers.read(_BY_ID, (json.dumps(ids),))}
@@ -520,7 +520,7 @@ def _members_of(readers: Readers, members: str) -> object:
     return json.loads(data)
 
 
-_STANDING = f"SELECT {_OWN} FROM grants"  # noqa: S608 - constants
+_ACTIVE = f"SELECT {_OWN} FROM grants"  # noqa: S608 - constants
 
 
 def rights(readers: Readers, query: RightsWhere) -> list[RightRecord]:
@@ -551,7 +551,7 @@ def rights(readers: Readers, query: RightsWhere) -> list[RightRecord]:
             for row in readers.read("SELECT * FROM grant_sets ORDER BY seq"):
                 if not query.checked or _require_set(readers, dict(row)):
                     found += _rights_of_set(readers, dict(row))
-        sql = f"{_STANDING} WHERE {' AND '.join(where) or 'true'} ORDER BY seq, rowid"
+        sql = f"{_ACTIVE} WHERE {' AND '.join(where) or 'true'} ORDER BY seq, rowid"
         rows = [dict(row) for row in readers.read(sql, values)]
         counting = given(readers, rows) if query.checked else rows
     return found + [_right(row) for row in counting]

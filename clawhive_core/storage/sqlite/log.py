@@ -47,6 +47,7 @@ from clawhive_core.model.records import (
 from clawhive_core.protocols.ledger import (
     ALL,
     EXECUTED,
+    ActiveGrants,
     ApprovalsWhere,
     DescentOf,
     EventsWhere,
@@ -60,7 +61,6 @@ from clawhive_core.protocols.ledger import (
     RunIs,
     RunOwnedBy,
     RunsWhere,
-    StandingAmong,
     StepsWhere,
     SubscriptionsWhere,
     ValuesWhere,
@@ -119,7 +119,7 @@ class Tables:
     """By table, the check against the events before a row gives a right in an append.
 
     It takes a connection, ids, and by name the `seals` that say whose an event is."""
-    standing: Sequence[ProjectedRights] = ()
+    rights: Sequence[ProjectedRights] = ()
     """The rows that give rights, as they are compared with the events at opening."""
     fingerprint: str = ""
     """Of the objects that the schemas make, where it is known."""
@@ -143,7 +143,7 @@ class EventLog(Following):
         self._readers = readers
         self._now = now
         self._lease = lease
-        self._limits = readers.seals.standing != "own"
+        self._limits = readers.seals.owner != "own"
         self.redactor = redactor
         self.id = database_id(readers.get())
         """The log's own random id; its checkpoints are filed under it."""
@@ -382,7 +382,7 @@ class EventLog(Following):
     def find(self, query: RightsWhere, window: Window = ALL) -> Page[RightRecord]: ...
     @overload
     def find(
-        self, query: StandingAmong | DescentOf | IdsWhere, window: Window = ALL
+        self, query: ActiveGrants | DescentOf | IdsWhere, window: Window = ALL
     ) -> Page[str]: ...
     @overload
     def find(self, query: RevocationsWhere, window: Window = ALL) -> Page[RevocationRecord]: ...
@@ -590,7 +590,7 @@ class EventLog(Following):
                 check = self._tables.evidence_checks["approvals"]
                 check(connection, (approval_id,), seals=self._readers.seals)
             else:
-                require_evidence(connection, *self._tables.standing)
+                require_evidence(connection, *self._tables.rights)
 
     @contextmanager
     def _apart(self) -> Generator[sqlite3.Connection]:
@@ -620,7 +620,7 @@ class EventLog(Following):
     @property
     def is_foreign(self) -> bool:
         """Whether this user has no key of it: it can be read, and nothing is written to it."""
-        return self._readers.seals.standing == "foreign"
+        return self._readers.seals.owner == "foreign"
 
     def claims(self) -> Claims:
         """Return what rows that others wrote would give; nothing of it counts.

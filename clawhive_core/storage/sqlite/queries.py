@@ -23,6 +23,7 @@ from clawhive_core.model.records import (
     ValueRecord,
 )
 from clawhive_core.protocols.ledger import (
+    ActiveGrants,
     ApprovalsWhere,
     DescentOf,
     EventsWhere,
@@ -33,14 +34,13 @@ from clawhive_core.protocols.ledger import (
     RevocationsWhere,
     RightsWhere,
     RunsWhere,
-    StandingAmong,
     StepsWhere,
     SubscriptionsWhere,
     ValuesWhere,
     Window,
 )
 from clawhive_core.protocols.stores import Subscription
-from clawhive_core.storage.sqlite.grants import descent_of, rights, standing_of
+from clawhive_core.storage.sqlite.grants import active_of, descent_of, rights
 from clawhive_core.storage.sqlite.reader import Readers
 from clawhive_core.storage.sqlite.stored_values import value_of
 from clawhive_core.storage.sqlite.subscriptions import is_given
@@ -328,7 +328,7 @@ def _ids(readers: Readers, query: IdsWhere) -> list[str]:
 _LAST = "\U0010ffff"
 _WHOLE: Mapping[type, Callable[[Readers, Any], Sequence[Any]]] = {
     RightsWhere: rights,
-    StandingAmong: lambda readers, query: sorted(standing_of(readers, query.grant_ids)),
+    ActiveGrants: lambda readers, query: sorted(active_of(readers, query.grant_ids)),
     DescentOf: lambda readers, query: descent_of(readers, query.grant_ids),
     IdsWhere: _ids,
 }

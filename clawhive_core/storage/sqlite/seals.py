@@ -29,7 +29,7 @@ SEALED = f"SELECT {', '.join(COLUMNS)}, seal FROM events"  # noqa: S608 - our ow
 _BYTES = 16
 _PREV, _HASH = COLUMNS.index("prev"), COLUMNS.index("hash")
 
-Standing = Literal["own", "foreign", "fleeting"]
+Owner = Literal["own", "foreign", "fleeting"]
 """Whose a database is: this user's; somebody else's; or nobody's, as no key of it can be kept."""
 
 
@@ -41,7 +41,7 @@ class Seals:
     """
 
     key: bytes | None = None
-    standing: Standing = "own"
+    owner: Owner = "own"
 
     def of(self, digest: str) -> bytes | None:
         """Return the seal of a row, by its hash."""

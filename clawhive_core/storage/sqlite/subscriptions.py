@@ -60,5 +60,5 @@ def is_given(readers: Readers, user_id: str, skill_id: str) -> bool:
     return newest is not None and newest["kind"] == SUBSCRIPTION_ADDED
 
 
-STANDING = (ProjectedRights(TABLE, "skill_id, user_id", "true", _KINDS, PROJECTIONS),)
+RIGHTS = (ProjectedRights(TABLE, "skill_id, user_id", "true", _KINDS, PROJECTIONS),)
 """The subscriptions that there are: each must be in the log too."""

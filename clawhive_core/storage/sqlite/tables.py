@@ -50,7 +50,7 @@ def tables_of(*modules: ModuleType, fingerprint: str = "") -> Tables:
         projections,
         tuple(name for module in modules for name in _NAMES[module]),
         {"approvals": approvals.require_given} if has_approvals else {},
-        tuple(each for module in modules for each in getattr(module, "STANDING", ())),
+        tuple(each for module in modules for each in getattr(module, "RIGHTS", ())),
         fingerprint,
     )
 

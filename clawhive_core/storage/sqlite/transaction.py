@@ -36,7 +36,7 @@ class Transaction:
         connection: The writing connection.
         start: What the first row of all follows.
         seals: What seals each row.
-        patience: How long to wait for another process's write, in seconds.
+        wait_seconds: How long to wait for another process's write, in seconds.
 
     Raises:
         sqlite3.OperationalError: As `begin`.
@@ -55,9 +55,9 @@ class Transaction:
     )
 
     def __init__(
-        self, connection: sqlite3.Connection, start: Place, seals: Seals, patience: float
+        self, connection: sqlite3.Connection, start: Place, seals: Seals, wait_seconds: float
     ) -> None:
-        begin(connection, patience)
+        begin(connection, wait_seconds)
         tip = connection.execute(TIP).fetchone()
         self.rows: list[StoredRow] = []
         self._connection = connection

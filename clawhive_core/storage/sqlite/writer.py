@@ -86,7 +86,7 @@ class Writer:
         self._synced = False
         self._version = connection.cursor()
         self._revoked = 0
-        self._held: tuple[int, int] | None = None
+        self._locked_epoch: tuple[int, int] | None = None
         """The epoch while a transaction is open, in which nobody else can commit."""
         self._usability = Usability(path)
         self._listeners: tuple[Listener, ...] = ()
@@ -156,7 +156,7 @@ class Writer:
             return None
         try:
             if size or not all(item.is_flush for item in batch):
-                self._commit(batch, patience=0)
+                self._commit(batch, wait_seconds=0)
         except BaseException as error:
             if is_busy(error) and not self._connection.in_transaction:
                 self._queue.put_back(batch)
@@ -197,7 +197,7 @@ class Writer:
         a tenth of a query after a commit, which invalidates what a reader has cached.
         """
         if not self._turn.acquire(blocking=False):
-            return self._held
+            return self._locked_epoch
         try:
             return self._others(), self._revoked
         except sqlite3.Error:  # it is closed, or just recovered by another process
@@ -294,7 +294,7 @@ class Writer:
                 item.error = self._usability.loss()
             wake(flushes)
 
-    def _commit(self, batch: list[Append], patience: float) -> list[StoredRow]:
+    def _commit(self, batch: list[Append], wait_seconds: float) -> list[StoredRow]:
         """Commit a batch in one transaction and return its rows as stored."""
         self._usability.require_whole()
         if os.stat(self._name).st_ino != self._inode:  # noqa: PTH116 - every append passes here
@@ -304,12 +304,12 @@ class Writer:
             wanted = wanted or item.sync
         if wanted != self._synced:
             self._use_sync(wanted=wanted)
-        transaction = Transaction(self._connection, self._start, self._seals, patience)
-        self._held = self._others(), self._revoked
+        transaction = Transaction(self._connection, self._start, self._seals, wait_seconds)
+        self._locked_epoch = self._others(), self._revoked
         try:
             self._fill(transaction, batch)
         finally:
-            self._held = None
+            self._locked_epoch = None
         transaction.commit()
         self._queue.settle(batch)
         self._pages += _FRAMES + transaction.bytes // _PAGE
