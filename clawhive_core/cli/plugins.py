@@ -1,15 +1,17 @@
-"""`clawhive plugins`: list, check, sync and make plugins."""
+"""`clawhive plugins`: list, check, sync, make and choose plugins."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core.cli.output import hand_over, note, print_json, say, table
+from clawhive_core.cli.output import confirm, hand_over, note, print_json, say, table
 from clawhive_core.cli.settings import Settings
+from clawhive_core.errors import UsageError
 from clawhive_core.model.texts import set_off
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(ctx: click.Context, *, as_json: bool) -> int:
-    """List, check, sync and make plugins."""
+    """List, check, sync, make and choose plugins."""
     if ctx.invoked_subcommand is not None:
         return 0
     return _list(ctx.find_object(Settings) or Settings(), as_json=as_json)
@@ -172,3 +174,30 @@ def new(name: str, into: Path, *, as_json: bool) -> None:
         f"try it: pip install -e ./{folder} && clawhive tools call {name}.greet --args "
         '\'{"name": "you"}\''
     )
+
+
+@command.command(epilog="Example: clawhive plugins trust hello --distribution clawhive-hello")
+@click.argument("name", metavar="ID")
+@click.option("--distribution", metavar="NAME", required=True, help="The one that is to count.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; never asks.")
+@click.pass_obj
+def trust(settings: Settings, name: str, distribution: str, *, yes: bool, as_json: bool) -> None:
+    """Choose the distribution that counts for the plugin ID; others that claim it stay off."""
+    from clawhive_core.config import refuse_inside_run
+    from clawhive_core.plugins.choices import PluginChoices
+    from clawhive_core.plugins.discovery import discover
+
+    refuse_inside_run(os.environ, "which distribution counts")
+    claims = [each for each in discover() if each.id == name]
+    for each in claims:
+        note(f"{each.distribution} {each.version} claims it: {each.source}")
+    if as_json and not yes:
+        raise UsageError("nobody is asked with --json", place="--json", fix="add --yes")
+    if not yes:
+        confirm(f"Let {distribution} count for {name}?", abort=True)
+    PluginChoices(settings.config().user_dir).choose(name, distribution, claims, os.environ)
+    if as_json:
+        print_json({"schema": "plugins-trust/1", "id": name, "distribution": distribution})
+    else:
+        say(f"chosen: {distribution} for {name}")

@@ -10,6 +10,7 @@ from clawhive_core.errors import PluginError
 from clawhive_core.model.effects import beyond_own_state
 from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.plugins.choices import claimed_by_others
 from clawhive_core.plugins.comparison import tool_differences
 from clawhive_core.plugins.contribution import HookCaller
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover, package_folder
@@ -156,14 +157,11 @@ def _compare(manifest: Manifest, code: Manifest, file: str) -> Iterator[Finding]
 
 
 def _twins(plugin: DiscoveredPlugin) -> Iterator[Finding]:
-    names = sorted({item.distribution for item in discover() if item.id == plugin.id})
-    if len(names) > 1:
-        yield Finding(
-            "CH0110",
-            "error",
-            f"the id {plugin.id!r} is claimed by {' and '.join(names)}; none of them is loaded",
-            fix=Fix(f"keep one: {', or '.join(f'pip uninstall {name}' for name in names)}"),
-        )
+    claims = [item for item in discover() if item.id == plugin.id]
+    if len({item.distribution for item in claims}) > 1:
+        error = claimed_by_others(claims, None)
+        message = error.message.removesuffix("; none of them is loaded")
+        yield Finding("CH0110", "error", message, fix=Fix(error.fix or ""))
 
 
 def _of_error(error: PluginError) -> Finding:

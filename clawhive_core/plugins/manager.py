@@ -19,6 +19,7 @@ from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
+from clawhive_core.plugins.choices import OWN, PluginChoices, claimed_by_others, counting
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
@@ -71,7 +72,8 @@ class PluginManager:
     ) -> None:
         self._options = options or PluginOptions()
         self._plugins = [self._make(item) for item in discovered]
-        self._refuse_duplicates()
+        self._passed_over: list[Plugin] = []
+        self._settle_claims()
         self._order = self._sorted()
 
     def records(self) -> list[PluginRecord]:
@@ -126,12 +128,16 @@ class PluginManager:
         """Return the plugins that should contribute to a hook and have failed.
 
         For hooks that must fail closed: ask after `contributions`. A plugin whose manifest cannot
-        be read counts where its text names the hook. Disabled plugins do not count.
+        be read counts where its text names the hook. Disabled plugins do not count, nor one whose
+        id another distribution has.
         """
         return [
             plugin.record()
             for plugin in self._plugins
-            if plugin.enabled and plugin.error is not None and plugin.may_implement(hook)
+            if plugin.enabled
+            and plugin.error is not None
+            and plugin not in self._passed_over
+            and plugin.may_implement(hook)
         ]
 
     def unknown_ids(self) -> list[Finding]:
@@ -173,15 +179,25 @@ class PluginManager:
         )
         return Plugin(item, context, enabled=options.allows(item.id))
 
-    def _refuse_duplicates(self) -> None:
-        """Fail every plugin whose id another one has too: which one was meant is unknown."""
+    def _settle_claims(self) -> None:
+        """Let one distribution count for each id; where nobody could say which, fail them all."""
         by_id: dict[str, list[Plugin]] = {}
         for plugin in self._plugins:
             by_id.setdefault(plugin.id, []).append(plugin)
-        for twins in by_id.values():
-            if len(twins) > 1:
-                for plugin in twins:
-                    plugin.fail(_duplicate(plugin, twins))
+        user_dir = self._options.user_dir
+        chosen = PluginChoices(Path(user_dir)).read() if user_dir else dict[str, str]()
+        for plugin_id, plugins in by_id.items():
+            claims, choice = [each.discovered for each in plugins], chosen.get(plugin_id)
+            counts = counting(claims, choice)
+            for plugin in plugins:
+                if plugin.discovered is counts:
+                    continue
+                if counts is not None:
+                    self._passed_over.append(plugin)
+                if counts is not None and plugin_id not in OWN:
+                    plugin.pass_over(counts.distribution)
+                else:
+                    plugin.fail(claimed_by_others(claims, choice))
 
     def _sorted(self) -> list[Plugin]:
         """Return the usable plugins in order; those in a cycle are failed."""
@@ -241,17 +257,6 @@ def _id_of(contribution: Contribution) -> object:
         return contribution.value.provider_id
     except Exception:  # noqa: BLE001 - the isolation boundary: a plugin's provider
         return None
-
-
-def _duplicate(plugin: Plugin, twins: Sequence[Plugin]) -> PluginError:
-    names = sorted({twin.discovered.distribution for twin in twins})
-    return PluginError(
-        f"the id {plugin.id!r} is claimed by {' and '.join(names)}; none of them is loaded",
-        place=plugin.discovered.source,
-        fix=f"keep one: {', or '.join(f'pip uninstall {name}' for name in names)}",
-        code="duplicate_plugin",
-        data={"distributions": names},
-    )
 
 
 def _unknown(name: str, known: set[str]) -> Finding:

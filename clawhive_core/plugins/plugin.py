@@ -172,6 +172,11 @@ class Plugin:
             self._contributed.clear()
             self._hooks, self._tools = None, None
 
+    def pass_over(self, chosen: str) -> None:
+        """Switch it off: the user chose another distribution for its id."""
+        self.enabled = False
+        self._notes.append(f"{self.discovered.distribution} is off: you chose {chosen} for the id")
+
     def contributions(self, hook: str) -> list[Contribution]:
         """Return what one of its hooks contributes; the hook is called once.
 

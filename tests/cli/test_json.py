@@ -9,7 +9,7 @@ from clawhive_core.cli.schema import schema_names
 
 NAMES = (
     *("audit-verify", "config", "doctor", "error", "event", "explanation", "findings", "plugins"),
-    *("plugins-new", "plugins-sync", "refusal", "replay", "run", "runs"),
+    *("plugins-new", "plugins-sync", "plugins-trust", "refusal", "replay", "run", "runs"),
     *("check", "skill", "skills", "skills-diff", "skills-graph", "skills-lock", "skills-new"),
     *("skills-types", "skills-why"),
     *("subscriptions", "tool", "tool-result", "tools", "trust"),

@@ -1,8 +1,11 @@
+import shutil
 import sys
 
 import pytest
 
 from clawhive_core.errors import PluginError
+from clawhive_core.plugins.choices import PluginChoices
+from clawhive_core.plugins.discovery import discover
 from clawhive_core.plugins.hookspecs import PROTOCOLS
 
 CHECK = """
@@ -286,9 +289,52 @@ def test_two_distributions_with_one_id_are_both_reported_and_neither_is_loaded(g
     for item in twins:
         assert item.error.code == "duplicate_plugin"
         assert "one and two" in item.error.message
-        assert item.error.fix == "keep one: pip uninstall one, or pip uninstall two"
+        assert "clawhive plugins trust twin --distribution NAME" in item.error.fix
+        assert "keep one: pip uninstall one, or pip uninstall two" in item.error.fix
     assert manager.failed_hooks(CHECKS) == twins
     assert not {"twin_one", "twin_two"} & set(sys.modules)
+
+
+def test_of_two_distributions_the_chosen_one_is_loaded_and_the_other_stops_nothing(good, tmp_path):
+    for name in ("dist.One", "two"):
+        value = f"twin_{name[-3:].lower()}"
+        good.plugin("twin", GREET, distribution=name, value=value, manifest=text("twin"))
+    check_text = text("twin", [CHECKS])
+    good.folder.joinpath("twin_two", "clawhive-plugin.toml").write_text(check_text, "utf-8")
+    claims = [each for each in discover([str(good.folder)]) if each.id == "twin"]
+    PluginChoices(tmp_path).choose("twin", "dist-one", claims, {})
+    manager = good.manager(user_dir=str(tmp_path), strict=True)
+    twins = {item.distribution: item for item in manager.records() if item.id == "twin"}
+    assert (twins["dist.One"].status, twins["two"].status) == ("ok", "disabled")
+    assert twins["two"].notes == ("two is off: you chose dist.One for the id",)
+    assert manager.failed_hooks(CHECKS) == []
+    assert [each.plugin_id for each in manager.contributions(CHECKS)] == ["good"]
+    assert "twin_two" not in sys.modules
+
+
+def test_a_chosen_id_is_not_taken_over_by_a_distribution_that_has_it_alone(good, tmp_path):
+    good.plugin("twin", check(), distribution="one", value="twin_one", manifest=text("twin"))
+    claims = [each for each in discover([str(good.folder)]) if each.id == "twin"]
+    PluginChoices(tmp_path).choose("twin", "one", claims, {})
+    shutil.rmtree(good.folder / "one-1.0.dist-info")
+    good.plugin("twin", check(), distribution="two", value="twin_two", manifest=text("twin"))
+    later = record(good.manager(user_dir=str(tmp_path)), "twin")
+    assert (later.distribution, later.error.code) == ("two", "duplicate_plugin")
+    assert "you chose one" in later.error.message
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"schema": "plugin-choices/1"}'])
+def test_a_damaged_list_of_choices_chooses_nothing_and_is_kept(good, tmp_path, damage):
+    for name in ("one", "two"):
+        good.plugin("twin", GREET, distribution=name, value=f"t_{name}", manifest=text("twin"))
+    tmp_path.joinpath("plugins.json").write_text(damage, "utf-8")
+    manager = good.manager(user_dir=str(tmp_path))
+    twins = [item for item in manager.records() if item.id == "twin"]
+    assert [item.error.code for item in twins] == ["duplicate_plugin"] * 2
+    claims = [each for each in discover([str(good.folder)]) if each.id == "twin"]
+    PluginChoices(tmp_path).choose("twin", "one", claims, {})
+    assert tmp_path.joinpath("plugins.json.damaged-1").read_text("utf-8") == damage
+    assert PluginChoices(tmp_path).read() == {"twin": "one"}
 
 
 @pytest.mark.parametrize(
