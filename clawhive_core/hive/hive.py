@@ -189,7 +189,9 @@ class Hive:
         config = open_config(path, flags, env)
         config.require_kept()
         redactor = Redactor(by_form=True)
-        manager = plugins(config, PluginEnvironment(env, redactor.add))
+        lent = PluginEnvironment(env, redactor.add)
+        manager = plugins(config, lent)
+        lent.redact(manager.secret_variables())
         log = open_verified(config, lambda: manager, redactor)
         with watched(Watched(log, config.get("limits.blocked_sec"), manager.packages)):
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from clawhive_core.model.patterns import pattern
 
@@ -29,9 +29,16 @@ class PluginEnvironment(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         value = self._env[name]
-        if len(value) >= _SHORTEST and _SECRET.search(name.upper()) and not _is_file(value):
-            self._redact(value)
+        if is_secret_name(name):
+            self.redact((name,))
         return value
+
+    def redact(self, names: Iterable[str]) -> None:
+        """Let what these variables hold be a secret from now on, whatever their names say."""
+        for name in names:
+            value = self._env.get(name, "")
+            if len(value) >= _SHORTEST and not _is_file(value):
+                self._redact(value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._env
@@ -41,6 +48,11 @@ class PluginEnvironment(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._env)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a variable says that it holds a secret."""
+    return _SECRET.search(name.upper()) is not None
 
 
 def _is_file(value: str) -> bool:

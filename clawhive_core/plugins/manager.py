@@ -11,23 +11,26 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from clawhive_core.config.config import Config
 from clawhive_core.diagnostics.finding import Finding, Fix
 from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.choices import OWN, PluginChoices, claimed_by_others, counting
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
+from clawhive_core.plugins.environment import is_secret_name
 from clawhive_core.plugins.hookspecs import PROTOCOLS, HookContext
 from clawhive_core.plugins.manifest import Manifest
 from clawhive_core.plugins.plugin import Plugin, PluginRecord, again
 from clawhive_core.plugins.provider import ListedProvider, PluginProvider
 from clawhive_core.protocols.provider import ToolProvider
 
+_WORD = pattern(r"[A-Za-z_]\w*")
 _PROVIDERS = "clawhive_tool_providers"
 _SERVED = ("mcp",)
 """The tables of ClawHive's own settings that the plugin of the same name acts on."""
@@ -89,6 +92,20 @@ class PluginManager:
     def manifest_tools(self) -> list[ToolMeta]:
         """Return the tools that the manifests of usable plugins list; nothing is imported."""
         return [meta for plugin in self._order for meta in plugin.listed_tools()]
+
+    def secret_variables(self) -> frozenset[str]:
+        """Return the variables that manifests and configuration name for secrets.
+
+        Manifests of plugins that are off or failed count too; nothing is imported.
+        """
+        options = self._options
+        found = {*_named(options.settings), *_named(options.config)}
+        for manifest in (plugin.manifest for plugin in self._plugins):
+            if manifest is not None:
+                found.update(manifest.env)
+                for meta in manifest.tools:
+                    found.update(_secrets_of(meta))
+        return frozenset(found)
 
     def has_unlisted_tools(self) -> bool:
         """Whether a usable plugin offers tools that only its code can list."""
@@ -249,6 +266,29 @@ class PluginManager:
     def _raise_if_strict(self) -> None:
         if self._options.strict:
             self.raise_failures()
+
+
+def _secrets_of(meta: ToolMeta) -> Iterator[str]:
+    """Yield the secrets that a tool declares to use."""
+    for value in meta.effects.values():
+        for text in (value,) if isinstance(value, str) else value:
+            verb, _, name = text.partition(":")
+            if verb == "secret.use":
+                yield name
+
+
+def _named(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the names of variables in a table: of `..._env`, and each word that is a secret's."""
+    if isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, Any]", value).items():
+            yield from _named(item, name)
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            yield from _named(item, key)
+    elif isinstance(value, str):
+        yield from (word for word in _WORD.findall(value) if is_secret_name(word))
+        if key.endswith("_env"):
+            yield value
 
 
 def _id_of(contribution: Contribution) -> object:

@@ -40,6 +40,7 @@ _PLUGIN_KEYS: Mapping[str, Kind | Literal["any"]] = {
     "before": "texts",
     "tools": "text",
     "dynamic_settings": "texts",
+    "env": "texts",
 }
 _COMMAND_KEYS: Mapping[str, Kind] = {"name": "text", "help": "text"}
 TOOL_KEYS: Mapping[str, Kind] = {
@@ -99,6 +100,8 @@ class Manifest:
     """Whether the tools of its providers are only known at run time."""
     dynamic_settings: tuple[str, ...] = ()
     """Settings of which each may add providers that are only known at run time."""
+    env: tuple[str, ...] = ()
+    """Environment variables that hold its secrets: redacted whether it is loaded or not."""
     commands: tuple[ManifestCommand, ...] = ()
     tools: tuple[ToolMeta, ...] = ()
 
@@ -200,6 +203,7 @@ class _Reader:
             before=tuple(plugin.get("before", ())),
             dynamic="tools" in plugin,
             dynamic_settings=tuple(plugin.get("dynamic_settings", ())),
+            env=tuple(plugin.get("env", ())),
             commands=self._commands(value.get("commands", [])),
             tools=self._tools(value.get("tools", []), plugin["id"]),
         )

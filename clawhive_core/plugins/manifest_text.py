@@ -41,6 +41,8 @@ def _plugin(manifest: Manifest) -> Iterator[str]:
         yield 'tools = "dynamic"'
     if manifest.dynamic_settings:
         yield f"dynamic_settings = {_texts(manifest.dynamic_settings)}"
+    if manifest.env:
+        yield f"env = {_texts(manifest.env)}"
 
 
 def _command(command: ManifestCommand) -> Iterator[str]:

@@ -67,7 +67,7 @@ def sync(target: str) -> list[SyncReport]:
     """Import a plugin's code and write its manifest beside the package's `__init__.py`.
 
     What only the author knows is kept from the manifest that is there: `after`, `before`,
-    `tools = "dynamic"` and `dynamic_settings`. Synchronising twice changes nothing.
+    `tools = "dynamic"`, `dynamic_settings` and `env`. Synchronising twice changes nothing.
 
     Args:
         target: As `find_plugins`.
@@ -242,6 +242,7 @@ def _kept_part(path: Path) -> Manifest | None:
             before=tuple(plugin.get("before", ())),
             dynamic=plugin.get("tools") == "dynamic",
             dynamic_settings=tuple(plugin.get("dynamic_settings", ())),
+            env=tuple(plugin.get("env", ())),
         )
         return parse_manifest(manifest_text(kept))
     except (OSError, ValueError, TypeError, ManifestError):

@@ -104,6 +104,10 @@ class _Given(PluginManager):
         """Return what the installed plugins failed to contribute."""
         return self._installed.failed_hooks(hook)
 
+    def secret_variables(self) -> frozenset[str]:
+        """Return what the installed plugins and their settings name."""
+        return self._installed.secret_variables()
+
     def records(self) -> list[PluginRecord]:
         """Return the installed plugins."""
         return self._installed.records()

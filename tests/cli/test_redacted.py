@@ -32,3 +32,28 @@ def test_an_edit_that_waits_with_a_token_in_it_is_refused_and_never_half_applied
     assert done.code == 1
     assert file.read_text("utf-8") == f"one\ntwo {TOKEN}\n"
     assert TOKEN.encode() not in everything(clawhive)
+
+
+PHRASE = "correct-horse-battery-staple-77"
+UNLOADED = '[plugin]\nid = "vault"\nhook_api = 1\nhooks = []\nenv = ["VAULT_WORDS"]\n'
+
+
+@pytest.mark.parametrize("named_by", ["nothing", "manifest", "setting", "server"])
+def test_what_only_an_unloaded_plugin_would_read_is_not_in_the_log(
+    clawhive, site, monkeypatch, named_by
+):
+    variable = "VAULT_KEY" if named_by == "server" else "VAULT_WORDS"
+    monkeypatch.setenv(variable, PHRASE)
+    config = {
+        "manifest": '[plugins]\ndisabled = ["vault"]\n',
+        "setting": '[plugins.vault]\nphrase_env = "VAULT_WORDS"\n',
+        "server": '[mcp.servers.vault]\ncommand = "x"\ndisabled = true\nenv.A = "${VAULT_KEY}"\n',
+    }
+    if named_by == "manifest":
+        site.plugin("vault", "raise SystemExit", manifest=UNLOADED)
+    own = clawhive.home / ".config" / "clawhive" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(config.get(named_by, ""), "utf-8")
+    clawhive.snippet(f"print('it is {PHRASE}')")
+    assert (PHRASE.encode() in everything(clawhive)) is (named_by == "nothing")
+    assert b"it is" in everything(clawhive)

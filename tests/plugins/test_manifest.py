@@ -73,6 +73,7 @@ def manifests(draw):
         before=tuple(draw(st.lists(ids, max_size=2))),
         dynamic=draw(st.booleans()),
         dynamic_settings=tuple(draw(st.lists(ids, max_size=2))),
+        env=tuple(draw(st.lists(ids, max_size=2))),
         commands=tuple(ManifestCommand(name, draw(texts)) for name in draw(st.lists(texts))),
         tools=tuple(sorted(tools, key=lambda m: (m.provider_id, m.name))),
     )
