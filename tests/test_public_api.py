@@ -1,4 +1,5 @@
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,24 @@ def test_a_name_that_is_called_like_its_module_is_not_the_module_whatever_is_use
     code = "import clawhive_core.testing as t; t.wire_misfits; print(callable(t.wire_kinds))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
+
+
+def test_names_are_loaded_where_pytest_rewrites_the_package_as_an_installed_plugin(
+    tmp_path, monkeypatch
+):
+    package = tmp_path / "rewritten_package"
+    package.mkdir()
+    package.joinpath("__init__.py").write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n"
+        "    from rewritten_package.part import Thing as Thing\n"
+        "else:\n"
+        "    from clawhive_core.model.lazy import lazy_names\n"
+        "    __getattr__ = lazy_names(__name__)\n"
+    )
+    package.joinpath("part.py").write_text("class Thing: ...\n")
+    pytest.register_assert_rewrite("rewritten_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("rewritten_package")
+    assert not hasattr(module.__loader__, "get_source")
+    assert module.Thing.__module__ == "rewritten_package.part"

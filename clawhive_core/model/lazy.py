@@ -20,8 +20,9 @@ def lazy_names(package: str) -> Callable[[str], Any]:
     def homes() -> Mapping[str, str]:
         import ast
 
-        loader: Any = sys.modules[package].__loader__
-        tree = ast.parse(loader.get_source(package))
+        module = sys.modules[package]
+        loader: Any = module.__loader__  # pytest's, which rewrites plugins, has no `get_source`
+        tree = ast.parse(loader.get_data(module.__file__))
         blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
         imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
         return {each.name: str(node.module) for node in imports for each in node.names}
