@@ -40,23 +40,43 @@ class SinkFailure:
     message: str
 
 
+_Failures = dict[tuple[str, int], SinkFailure]
+"""The failures after which a sink has not caught up, by its name and the first event it lacks."""
+
+
 def open_failures(log: Ledger) -> Mapping[str, SinkFailure]:
     """Return by sink what the log says of failures after which it has not caught up."""
-    found: dict[str, SinkFailure] = {}
+    found: _Failures = {}
     for stored in reversed(log.find(EventsWhere(kind="sink")).items):
         _fold(found, stored)
-    return found
+    return _first_by_sink(found)
 
 
-def _fold(found: dict[str, SinkFailure], stored: StoredEvent) -> None:
-    """Let one event change what is known of the sinks."""
-    body = stored.event.body
-    name = str(body.get("sink"))
-    if stored.event.kind == SINK_RECOVERED:
-        found.pop(name, None)
-    elif stored.event.kind == SINK_FAILED and not (name in found and found[name].required):
-        facts = bool(body["required"]), int(body["from_seq"]), str(body["message"])
-        found[name] = SinkFailure(name, *facts)
+def _first_by_sink(found: _Failures) -> Mapping[str, SinkFailure]:
+    """Return of each sink the failure of the earliest event, a required one before others."""
+    ordered = sorted(found.values(), key=lambda each: (not each.required, each.from_seq))
+    return {each.sink: each for each in reversed(ordered)}
+
+
+def _fold(found: _Failures, stored: StoredEvent) -> None:
+    """Let one event change what is known of the sinks.
+
+    Processes fail at different events, so a recovery ends the failures of what it delivered.
+    """
+    body, kind = stored.event.body, stored.event.kind
+    if kind == SINK_RECOVERED:
+        delivered = range(int(body["from_seq"]), int(body["to_seq"]) + 1)
+        over = [key for key in found if key[0] == body["sink"] and key[1] in delivered]
+    elif kind == SINK_FAILED:
+        over = [key for key in found if key[0] == body["sink"] and not found[key].required]
+    else:
+        return
+    for key in over:
+        del found[key]
+    if kind == SINK_FAILED:
+        name, from_seq = str(body["sink"]), int(body["from_seq"])
+        failure = SinkFailure(name, bool(body["required"]), from_seq, str(body["message"]))
+        found.setdefault((name, from_seq), failure)
 
 
 class SinkFanout:
@@ -97,7 +117,7 @@ class SinkFanout:
         self._needed = [each for each in self._deliveries if each.required]
         self._missing = sorted(needed - {sink.name for sink in sinks})
         self._seen: int | None = None
-        self._failures: dict[str, SinkFailure] = {}
+        self._logged: _Failures = {}
         self._unlisten = log.listen(self._take) if sinks else _nothing
 
     @property
@@ -135,8 +155,11 @@ class SinkFanout:
             await self._log.flush()
         self._unlisten()
         for each in self._deliveries:
-            await each.deliver(at_once=True)
+            with suppress(ClawHiveError):  # its events can no longer be read
+                await each.deliver(at_once=True)
             await each.close(self._close_seconds)
+        with suppress(ClawHiveError):  # it refuses all else, too
+            await self._remember_losses()
         return [said for each in self._deliveries if (said := each.loss()) is not None]
 
     async def _acknowledge(self, seq: int) -> None:
@@ -146,20 +169,30 @@ class SinkFanout:
                 fix="install or mend its plugin (`clawhive plugins`), or take it from"
                 " `audit.required_sinks`",
             )
-        self._look()
+        failures = self._open_failures()
         for each in self._needed:
-            await each.acknowledge(seq, self._failures.get(each.name))
+            await each.acknowledge(seq, failures.get(each.name))
 
-    def _look(self) -> None:
-        """Read what other processes over this log say of the sinks."""
+    async def _remember_losses(self) -> None:
+        """Have the log say what a required sink lacks, also where another process recovered."""
+        await self._log.flush()
+        failures = self._open_failures()
+        for each in self._needed:
+            if each.name not in failures:
+                each.report()
+
+    def _open_failures(self) -> Mapping[str, SinkFailure]:
+        """Return what the log says of the sinks, by all processes over it."""
         tip = self._log.tip()
         last = 0 if tip is None else tip[0]
         if self._seen is None:
-            self._failures = dict(open_failures(self._log))
+            news = reversed(self._log.find(EventsWhere(kind="sink")).items)
         else:
-            for stored in self._log.events(since=self._seen):
-                _fold(self._failures, stored)
+            news = self._log.events(since=self._seen)
+        for stored in news:
+            _fold(self._logged, stored)
         self._seen = last
+        return _first_by_sink(self._logged)
 
     def _take(self, events: Sequence[StoredEvent]) -> None:
         for each in self._deliveries:
@@ -241,8 +274,12 @@ class Delivery:
         Raises:
             SinkFailed: It has not.
         """
-        if failure is not None and self._failure is None:
-            self._failure, self._rests_until = failure, 0.0
+        with self._lock:
+            if failure is not None:
+                if self._failure is None:
+                    self._failure, self._rests_until = failure, 0.0
+                elif failure.from_seq < self._failure.from_seq:
+                    self._failure = failure
         if self._failure is not None:
             self._wake()
         before = self.failures
@@ -319,8 +356,16 @@ class Delivery:
             self._failure = SinkFailure(self.name, self.required, from_seq, message)
             self._rests_until = time.monotonic() + _PAUSE_SECONDS
         if first:
-            facts = {"sink": self.name, "required": self.required}
-            self._log.post(Event(SINK_FAILED, {**facts, "from_seq": from_seq, "message": message}))
+            self.report()
+
+    def report(self) -> None:
+        """Tell the log what the sink lacks, if anything."""
+        if (failure := self._failure) is None:
+            return
+        facts = {"sink": self.name, "required": self.required}
+        facts |= {"from_seq": failure.from_seq, "message": failure.message}
+        with suppress(ClawHiveError):  # a log that refuses lets nothing happen either
+            self._log.post(Event(SINK_FAILED, facts))
 
     def _cleared(self) -> tuple[StoredEvent, ...]:
         with self._lock:

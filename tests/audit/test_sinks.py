@@ -160,6 +160,57 @@ async def test_what_failed_in_one_process_stops_the_other_until_it_is_delivered(
         assert open_failures(log) == {}
 
 
+def failed(from_seq):
+    facts = {"sink": "siem", "required": True, "from_seq": from_seq, "message": "gone"}
+    return Event("sink.failed", facts)
+
+
+def recovered(from_seq, to_seq):
+    return Event("sink.recovered", {"sink": "siem", "from_seq": from_seq, "to_seq": to_seq})
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_what_a_process_lacks_that_ended_is_delivered_though_another_failed_later(log):
+    sink = Sink("siem", required=True)
+    await log.append(*(Event("a", {}) for _ in range(4)), failed(3), failed(2))
+    async with delivering(log, sink) as fanout:
+        await fanout.acknowledge(0)
+    assert set(sink.seqs) >= {2, 3, 4}
+
+
+async def test_a_recovery_ends_the_failures_only_of_what_it_delivered(log):
+    await log.append(*(Event("a", {}) for _ in range(9)), failed(3), failed(2), failed(8))
+    await log.append(recovered(3, 7))
+    assert open_failures(log)["siem"].from_seq == 2
+    await log.append(recovered(2, 7))
+    assert open_failures(log)["siem"].from_seq == 8
+    await log.append(recovered(8, 12))
+    assert open_failures(log) == {}
+
+
+async def test_what_a_process_lacks_at_its_end_stands_though_another_recovered(log):
+    fanout = SinkFanout(log, [Sink("siem", required=True, failures=9)])
+    await log.append(Event("a", {}))
+    await log.flush()
+    await fanout.drain()
+    await log.append(recovered(1, 2), Event("b", {}))
+    await fanout.close()
+    await log.flush()
+    assert open_failures(log)["siem"].from_seq == 1
+
+
+async def test_a_sink_that_fails_over_a_log_that_refuses_keeps_no_other_from_closing(path):
+    log = EventLog.open(path)
+    sinks = [Sink("siem", required=True, failures=9), Sink("other")]
+    fanout = SinkFanout(log, sinks)
+    await log.append(Event("a", {}))
+    await log.flush()
+    log.close()
+    (said,) = await fanout.close()
+    assert "`siem` has not taken" in said
+    assert (sinks[1].kinds, sinks[1].is_closed) == (["a"], True)
+
+
 async def test_a_failure_that_stands_refuses_in_a_process_that_begins_later(log, path):
     async with delivering(log, Sink("siem", required=True, failures=9)) as fanout:
         (seq,) = await log.append(Event("a", {}))
