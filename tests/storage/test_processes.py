@@ -1,8 +1,11 @@
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
+from clawhive_core.config.database_keys import DatabaseKeys
+from clawhive_core.model.events import Event
 from clawhive_core.storage.sqlite.log import EventLog
 from tests.harness import verify
 
@@ -61,3 +64,20 @@ def test_what_a_killed_process_was_told_is_there_and_the_chain_holds(path, tmp_p
     assert set(acknowledged) <= there
     log.close()
     assert verify(path, tmp_path / "user").ok
+
+
+def test_a_database_that_another_process_begins_at_the_same_time_is_no_foreign_one(path, tmp_path):
+    keys = DatabaseKeys(tmp_path / "user")
+
+    class Late(DatabaseKeys):
+        """Finds no key, and is overtaken by a process that makes one."""
+
+        def find(self, database_id):
+            found = super().find(database_id)
+            if found is None:
+                with closing(EventLog.open(path, keys=keys)) as other:
+                    other.append_now(Event("a", {}))
+            return found
+
+    with closing(EventLog.open(path, keys=Late(keys.user_dir))) as log:
+        assert not log.is_foreign

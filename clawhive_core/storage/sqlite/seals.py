@@ -75,8 +75,10 @@ def seals_of(connection: sqlite3.Connection, keys: DatabaseKeys | None) -> Seals
         return NO_SEALS
     name = database_id(connection)
     key = keys.find(name)
-    if key is None and connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is None:
-        key = keys.make(name)
+    if key is None:
+        is_new = connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is None
+        # Another process may have made the key since, and then written.
+        key = keys.make(name) if is_new else keys.find(name)
     if key is not None:
         return Seals(key)
     return Seals(os.urandom(32), "foreign" if keys.may_be_made() else "fleeting")
