@@ -178,7 +178,7 @@ class Host:
 
 
 WAYS = {"namespace": [], "watched": ["unshare"]}
-NUMBERS = {"unshare": (272, 97), "landlock": (444, 444)}
+NUMBERS = {"unshare": (272, 97), "landlock": (444, 444), "mount_setattr": (442, 442)}
 
 
 def without(*names):
@@ -454,3 +454,9 @@ def test_a_part_that_the_kernel_lacks_is_told_and_can_be_refused(made):
     refused = host(source, must=True)
     assert refused["refused"].startswith("its fence lacks Landlock")
     assert "begun" not in str(refused)
+
+
+def test_a_kernel_that_makes_nothing_read_only_is_said_to_let_a_handler_write(made):
+    host = made("landlock", "mount_setattr")
+    source = "def f(input, ctx):\n    return 1\n"
+    assert "Landlock: it can write all that the user can" in host(source)["missing"][0]

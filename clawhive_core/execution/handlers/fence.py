@@ -161,11 +161,14 @@ class Fence:
         if self._mounted(None, "/", None, _RECURSIVE | _PRIVATE):
             attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
             size = ctypes.sizeof(attributes)
-            self._kernel.syscall(_MOUNT_SETATTR, _HERE, b"/", _WHOLE_TREE, attributes, size)
+            changed = self._kernel.syscall(
+                _MOUNT_SETATTR, _HERE, b"/", _WHOLE_TREE, attributes, size
+            )
             for folder in (self._scratch, _SHARED_MEMORY):
                 self._mounted("tmpfs", folder, "tmpfs", _NO_SETUID | _NO_DEVICES, self._size)
             flags = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
-            self._has_mounts = self._mounted("proc", "/proc", "proc", flags)
+            has_proc = self._mounted("proc", "/proc", "proc", flags)
+            self._has_mounts = has_proc and changed == 0
 
     def _mounted(
         self, source: str | None, target: str, kind: str | None, flags: int, data: str = ""
