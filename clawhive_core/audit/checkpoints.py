@@ -34,7 +34,7 @@ class Checkpoint:
 
     database_id: str
     path: str | None
-    """Where the database lay, so that another one in its place is noticed."""
+    """The path of the database, so that another one in its place is noticed."""
     seq: int
     hash: str
     run_id: str | None
@@ -257,7 +257,7 @@ class Signer:
         self._tip = tip
         self._seq = 0
         self._at: float | None = None
-        """When it was last signed or tried, on the monotonic clock; None before the first time."""
+        """The last signature or attempt, on the monotonic clock; None before the first."""
 
     def sign_if_due(self, run_id: str | None = None) -> None:
         """Sign the tip where many rows are newer than the last checkpoint, or it is long ago.

@@ -27,7 +27,7 @@ Format = Literal["jsonl", "otel", "ocsf"]
 _SPANS = 200
 """Spans a line, so that a long run does not become one."""
 _NO_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
-"""How file systems say that they have no files without a name."""
+"""The error numbers of file systems that have no files without a name."""
 
 
 def lines(log: Ledger, form: Format, wanted: EventsWhere, *, bodies: bool = False) -> Iterator[str]:

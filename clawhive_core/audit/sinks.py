@@ -26,12 +26,12 @@ _MAX_WAITING = 100_000
 _GRACE_SECONDS = 1.0
 _PAGE = 1000
 _PAUSE_SECONDS = 2.0
-"""How long a required sink that failed is left alone before it is tried again."""
+"""The seconds for which a required sink that failed is left alone before it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkFailure:
-    """What a sink has not taken."""
+    """The events that a sink has not taken."""
 
     sink: str
     required: bool
@@ -131,7 +131,7 @@ class SinkFanout:
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """How often a sink has failed here, by its name."""
+        """The number of failures of each sink here, by its name."""
         return {each.name: each.failures for each in self._deliveries if each.failures}
 
     def pumping(self) -> Coroutine[Any, Any, None] | None:

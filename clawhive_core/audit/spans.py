@@ -42,7 +42,7 @@ class Span:
     end: int
     attributes: Mapping[str, Attribute]
     error: str | None = None
-    """What went wrong, None where nothing did."""
+    """The error, None where there was none."""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ class VerifyReport:
     pruned: int
     """Bodies of which only the digest is left, by `audit prune`."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing and no problem."""
+    """Notes: worth knowing and no problem."""
     public_key: str | None = None
     """The public key, in hexadecimal, that checkpoints are signed with now; None with HMAC."""
 

@@ -84,7 +84,7 @@ class CatalogStore:
         self._grace_seconds = grace_seconds
         self._providers: list[ToolProvider] = []
         self._listings: dict[int, Sequence[tuple[ToolMeta, str | None]]] = {}
-        """What each provider lists, with the reason why a tool of it cannot be offered."""
+        """The tools of each provider, with the reason why a tool of it cannot be offered."""
         self._contracts: dict[str, Any] = {}
         self._schemas: dict[str, str | None] = {}
         self._news = _News()

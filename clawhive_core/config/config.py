@@ -37,7 +37,7 @@ _DEFAULT = "default"
 
 
 Lost = Mapping[FilePath, tuple[str, ...]]
-"""What files no longer tighten, by file."""
+"""The keys that files no longer tighten, by file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Trusted:
     trusted_at: str
     """RFC 3339, UTC."""
     tightens: tuple[tuple[Path, Any], ...] = ()
-    """What it tightened when it was trusted: keys and values."""
+    """The keys and values that it tightened when it was trusted."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as JSON."""

@@ -10,7 +10,7 @@ from clawhive_core.errors import StorageError
 from clawhive_core.model.events import StoredEvent
 
 FOLLOW_SECONDS = 0.5
-"""How often whoever follows a log looks for events of other processes."""
+"""The seconds after which whoever follows a log looks for events of other processes."""
 
 
 class Following:

@@ -23,7 +23,7 @@ MOST = 256
 _RUN = "${run}"
 _ID = len("grant_00")
 SHARED_ISSUERS = frozenset(("starter", "config", "skill"))
-"""Who issues what many tasks share."""
+"""The issuer of what many tasks share."""
 
 _Member = tuple[str, str, str]
 
@@ -57,7 +57,7 @@ class GrantSet:
     subject: str
     task_id: str
     run: str
-    """What `${run}` stands for."""
+    """The value of `${run}`."""
     members: tuple[_Member, ...]
     """Capability, issuer and mode of each, in the order of their numbers."""
 

@@ -17,7 +17,7 @@ from clawhive_core.events.token_forms import (
 )
 
 MARK = "[redacted]"
-"""What stands where a secret stood."""
+"""The text that stands where a secret stood."""
 
 SHORTEST = 4
 """Shorter values are not replaced: they would hit ordinary words."""
@@ -26,7 +26,7 @@ _SHORTEST_RUN = 3
 _FEW = 64
 """Shorter texts are searched as they are: handing them over would cost more."""
 _REMEMBERED = 64
-"""How many contents are known to hold no secret."""
+"""The number of contents that are remembered as holding no secret."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 

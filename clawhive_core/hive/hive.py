@@ -120,14 +120,14 @@ class Hive:
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.subscriptions = contributed.subscriptions(log)
-        """Who may use what skills do not give for free."""
+        """The subscriptions: who may use what skills do not give for free."""
         book = approval_book(log, config, env)
         self.approvals = AwaitableApprovals(
             book.log, book.user_dir, book.variables, self._is_closing
         )
         """The calls that wait for a person, and their answers."""
         self.records = Records(log)
-        """What the log holds: runs, steps, calls, approvals, grants and events, page by page."""
+        """The log's records: runs, steps, calls, approvals, grants and events, page by page."""
         if persistent.pending:
             self.approvals.finish()
         embedders = Embedders(contributed.embedders, config.get("model.embedding"))

@@ -33,7 +33,7 @@ __all__ = ["LOADS_EXTENSIONS", "SOFTWARE"]
 
 
 OPEN_SECONDS = 30.0
-"""How long a plugin may take to open the log."""
+"""The seconds that a plugin may take to open the log."""
 _EVERY = tuple(name for name in dir(Ledger) if not name.startswith("_"))
 
 LoadPlugins = Callable[[], PluginManager]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.ledger import Ledger
 
 LIMIT = 50
-"""How many a page holds where nothing else is said."""
+"""The number of records of a page where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)

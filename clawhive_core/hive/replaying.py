@@ -32,7 +32,7 @@ from clawhive_core.runs.run import RunRequest
 from clawhive_core.runs.what_if import what_if
 
 ReplayMode = Literal["exact", "tools", "model", "policy"]
-"""What is done anew: nothing but our own code, the tools, the model, or the decisions."""
+"""The part that is done anew: nothing but our own code, the tools, the model, or the decisions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class ActiveRun:
     ask: Callable[[], None]
     """Asks it to end."""
     ended: anyio.Event | None = None
-    """What waits for its end."""
+    """Set at its end, where somebody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Running(Caching):
     active_runs: dict[str, ActiveRun] = field(default_factory=dict[str, "ActiveRun"])
     """The runs that are executed here."""
     told: set[str] = field(default_factory=set[str])
-    """Why the log could not be signed, each said once."""
+    """The reasons why the log could not be signed, each said once."""
     closing: Event = field(default_factory=Event)
     """Set where no more is to be executed."""
 

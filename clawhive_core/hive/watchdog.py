@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from clawhive_core.protocols.ledger import Ledger
 
-PATIENCE_SECONDS = 20.0
-"""How long a loop may stand still before that is told, where no configuration is read yet."""
+STALL_SECONDS = 20.0
+"""The seconds that a loop may stand still untold, where no configuration is read yet."""
 _HURRY_SECONDS = 2.0
-"""How long it may where the user wants to end the process."""
+"""The seconds for which it may where the user wants to end the process."""
 _LOOK_SECONDS = 0.25
 _EVERY_SECONDS = 1.0
 _REPORT_SECONDS = 5.0
@@ -112,7 +112,7 @@ class Watchdog:
         while not self._closing.is_set():
             if beat.wait(_LOOK_SECONDS):
                 return False
-            allowed = min((each.seconds for each in self.projects), default=PATIENCE_SECONDS)
+            allowed = min((each.seconds for each in self.projects), default=STALL_SECONDS)
             if self.hurries:
                 allowed = min(allowed, _HURRY_SECONDS)
             if time.monotonic() - began >= allowed:

@@ -69,9 +69,9 @@ class RunRecord(_Record):
     seq: int
     """The event that began it."""
     fence: int
-    """How often it was taken or interrupted."""
+    """The number of times that it was taken or interrupted."""
     worker: str | None
-    """Who executes it, where somebody does."""
+    """The worker that executes it, where one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class QuotaRecord:
     seconds: int
     """The length of the window."""
     since: int
-    """When it began, in Unix seconds."""
+    """Its beginning, in Unix seconds."""
     used: int
 
 

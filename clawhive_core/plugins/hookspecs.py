@@ -11,9 +11,13 @@ should connect, read keys or do other slow work in a hook: do that at the first 
 # pyright: reportReturnType=false
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
-from clawhive_core.plugins.hook_context import HookContext, hookimpl, hookspec
+import pluggy
+
+from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.adapter import LlmAdapter
 from clawhive_core.protocols.check import PolicyCheck
 from clawhive_core.protocols.embedder import Embedder
@@ -27,12 +31,33 @@ from clawhive_core.protocols.stores import SkillSource, SubscriptionStore
 if TYPE_CHECKING:
     import click
 
-__all__ = ["HookContext", "hookimpl"]
-
 HOOK_API = 1
 """The version of these hooks; a manifest's `hook_api` must name one of `SUPPORTED_HOOK_APIS`."""
 
 SUPPORTED_HOOK_APIS: tuple[int, ...] = (1,)
+
+hookspec = pluggy.HookspecMarker("clawhive")
+hookimpl = pluggy.HookimplMarker("clawhive")
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    """The context of a hook."""
+
+    plugin_id: str
+    """The entry point's name."""
+    settings: Mapping[str, Any]
+    """The plugin's own table of the configuration, `[plugins.ID]`."""
+    root: str
+    """The absolute path of the project root."""
+    env: Mapping[str, str]
+    """The environment; read keys from here at the first call, not in the hook. What is read from a
+    variable named like a secret is redacted from then on."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The table `[ID]` of the configuration with its defaults, where ClawHive itself has one of the
+    plugin's name, such as `[mcp]`; else empty."""
+    user_dir: str = ""
+    """The absolute path of the user's own directory; it need not exist."""
 
 
 @hookspec

@@ -28,15 +28,15 @@ class Edited:
     approval_id: str
     input: Mapping[str, Any]
     digest: str
-    """What the answer is bound to, as `Approval.digest`."""
+    """The digest that the answer is bound to, as `Approval.digest`."""
     capabilities: tuple[str, ...]
     sinks: Mapping[str, Any]
     diff: str
     verdict: str
-    """What policy says of the changed call: `allow` or `ask`."""
+    """The verdict on the changed call: `allow` or `ask`."""
     rules: tuple[str, ...]
     destinations: tuple[Mapping[str, Any], ...] = ()
-    """Where the values of `sinks` come from, as `Approval.destinations`."""
+    """The sources of the values of `sinks`, as `Approval.destinations`."""
 
 
 class AnswerOptions(TypedDict, total=False):
@@ -45,11 +45,11 @@ class AnswerOptions(TypedDict, total=False):
     scope: ApprovalScope
     """`once` approves this call; a wider one also gives its rights for that long."""
     reason: str | None
-    """Why, for the log and for whoever asked."""
+    """The reason, for the log and for whoever asked."""
     grants: Sequence[str]
     """The rights that a wider scope gives, within those of the call; all of them otherwise."""
     life: timedelta | None
-    """How long these rights hold at most; `always` ends after 90 days otherwise."""
+    """The longest life of these rights; `always` ends after 90 days otherwise."""
     edited: Edited | None
     """The call as it is approved, where the person changed it."""
 

@@ -65,7 +65,7 @@ class ApprovalBook:
     user_dir: Path
     """The user's own directory, for the rights that an answer gives for good."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What rights may name: `workspace` and `home`."""
+    """The variables of rights: `workspace` and `home`."""
 
     def pending(self) -> list[Approval]:
         """Return what waits for a person, oldest first."""

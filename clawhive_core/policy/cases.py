@@ -43,8 +43,8 @@ class Outcome:
 
     verdict: Verdict
     rules: tuple[str, ...] = ()
-    """What decided: `no-grant`, `protected:...`, `deny:PATTERN`, `policy.ask`, `risk.RISK`, a
-    check's rule; or `agents.NAME.allow`."""
+    """The rules that decided: `no-grant`, `protected:...`, `deny:PATTERN`, `policy.ask`,
+    `risk.RISK`, a check's rule; or `agents.NAME.allow`."""
     grants: tuple[str, ...] = ()
     """The patterns of the grants that cover the call."""
     reason: Reason | None = None
@@ -98,13 +98,13 @@ class Case:
     """One call and what policy is to say of it."""
 
     place: Place
-    """Where its verdict stands."""
+    """The place of its verdict."""
     tool: str
     expect: Verdict
     name: str = ""
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     rule: str | None = None
-    """What is to be among what decides."""
+    """A rule that is to be among those that decide."""
     grant: str | None = None
     """The canonical pattern of a grant that is to cover the call."""
     reason: str | None = None
@@ -112,7 +112,7 @@ class Case:
     grants: tuple[str, ...] = ()
     """Rights that the run has beside its own."""
     words: str | None = None
-    """What the user said."""
+    """The words of the user."""
     where: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its task type, step, agent and session, as far as it names them."""
 

@@ -53,9 +53,9 @@ class Wish:
     uses: int | None = None
     mode: Mode = "allow"
     delegate: str | None = None
-    """What children may get of it: a pattern, empty for nothing, None for the default."""
+    """The part that children may get: a pattern, empty for nothing, None for the default."""
     tool: str | None = None
-    """What the tool is that it names, as `ToolIdentity.text`."""
+    """The identity of the tool that it names, as `ToolIdentity.text`."""
 
 
 class GrantBook:

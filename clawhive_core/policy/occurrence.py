@@ -27,7 +27,7 @@ _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _FOLDED: frozenset[SinkKind] = frozenset(("recipient", "account"))
 _QUOTES = '"`\u201c\u201d\u2018\u2019\u00ab\u00bb'
 _ENDS = frozenset(f" \t\r\n\v\f{_QUOTES}<>()[]{{}}|*,;!?\u3001\u3002\u2013\u2014\u00a0")
-"""What stands between tokens; `.`, `:` and `'` do too where no letter follows."""
+"""The characters between tokens; `.`, `:` and `'` do too where no letter follows."""
 _SOFT = frozenset(".:'")
 _URL = pattern(r"[^\s<>\"`|{}\u201c\u201d\u2018\u2019\u00ab\u00bb]+")
 _AROUND_URL = "'()[],;.:!?*"

@@ -20,7 +20,7 @@ from clawhive_core.policy.boundary import delegate_of
 
 FILE = "grants.json"
 DEFAULT_LIFE = timedelta(days=90)
-"""How long a persistent grant holds where nothing else is said."""
+"""The life of a persistent grant where nothing else is said."""
 
 _SCHEMA = "grants/1"
 
@@ -43,7 +43,7 @@ class PersistentGrants:
     entries: tuple[PersistentGrant, ...] = ()
     problem: str | None = None
     pending: tuple[PersistentGrant, ...] = ()
-    """What counts once its approval is answered in the log."""
+    """The grants that count once their approval is answered in the log."""
 
 
 def read_persistent(user_dir: Path) -> PersistentGrants:

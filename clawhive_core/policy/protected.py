@@ -147,7 +147,7 @@ TABLE = (
 `conftest.py`, scripts) is theirs, and not in it."""
 
 FENCED = (".clawhive", "clawhive.toml", "clawhive.lock", ".git")
-"""What a process behind a fence of paths cannot open at all, below the project's folder."""
+"""The paths that a fenced process cannot open at all, below the project's folder."""
 
 _STRICTEST: tuple[Protection, ...] = ("own", "closed", "sensitive", "asks")
 _READING: tuple[Protection, ...] = ("own", "sensitive")
@@ -185,7 +185,7 @@ def _any_of(kind: Protection) -> re.Pattern[str]:
 
 _firsts = {name.casefold().split("/")[0]: None for row in TABLE for name in row.names}
 _FIRST = frozenset(each for each in _firsts if "*" not in each)
-"""How protected names begin, where that is literal: few paths hold any, and a set tells at once."""
+"""The literal beginnings of protected names: few paths hold any, and a set tells at once."""
 _wild = pattern(
     rf"\x00(?:{'|'.join(_segment(each) for each in _firsts if '*' in each or each == '.git')})"
 )

@@ -30,7 +30,7 @@ class Quota:
     seconds: int
     """The length of the window."""
     now: float
-    """When it is claimed, in Unix seconds."""
+    """The time of the claim, in Unix seconds."""
 
     @property
     def since(self) -> int:

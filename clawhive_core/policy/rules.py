@@ -36,7 +36,7 @@ _SHUT: Mapping[Protection | None, str] = {"own": OWN_RULE, "closed": CLOSED_RULE
 """The rules that no grant lifts."""
 
 _KNOWN = 4096
-"""How many answers are kept."""
+"""The number of answers that are kept."""
 
 _HANDLED = frozenset(("fs.read", "fs.write"))
 """The verbs of the workspace handle, which asks again for each path."""

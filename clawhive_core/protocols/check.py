@@ -20,7 +20,7 @@ class PolicyRequest:
     input: Mapping[str, Any]
     principal: Principal
     capabilities: tuple[str, ...]
-    """What the call needs, canonical."""
+    """The capabilities that the call needs, canonical."""
     task_id: str
     step_id: str
     conversation_id: str

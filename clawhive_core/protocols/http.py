@@ -29,7 +29,7 @@ class HttpLimits:
     body: int = 5 * 1024 * 1024
     """Bytes of the body, as it is sent and as it is decoded."""
     redirects: int = 5
-    """How many are followed."""
+    """The number of redirects that are followed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class RunIs:
     states: frozenset[str]
     fence: int
     worker: str | None = None
-    """Who executes it, where that counts too."""
+    """The worker that executes it, where that counts too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class QuotaLeft:
     seconds: int
     """The length of the window."""
     since: int
-    """When it began, in Unix seconds."""
+    """Its beginning, in Unix seconds."""
 
 
 TOO_LATE = "too late"
@@ -172,7 +172,7 @@ Expectation = (
     | InvocationHas
     | SubscriptionIs
 )
-"""What an append may expect: a closed set, each a pure read in the append's own transaction."""
+"""The expectations of an append: a closed set, each a pure read in the append's own transaction."""
 
 
 class Unmet(RunError):
@@ -381,7 +381,7 @@ class Window:
     """The part of an answer that is wanted."""
 
     limit: int | None = None
-    """How many at most; None for all."""
+    """The largest number of answers; None for all."""
     after: str | None = None
     """The `next` of the page before."""
     reverse: bool = False
@@ -408,7 +408,7 @@ Query = (
     | IdsWhere
     | EventsWhere
 )
-"""What a ledger can be asked for: a closed set, each a value."""
+"""The queries of a ledger: a closed set, each a value."""
 
 
 class Redaction(Protocol):

@@ -28,11 +28,11 @@ class PlanContext:
     earlier: tuple[Plan, ...] = ()
     """On re-planning: the plans so far, as they were answered."""
     before: tuple[LlmMessage, ...] = ()
-    """What was said in the conversation before the task."""
+    """The messages of the conversation before the task."""
     model: str | None = None
     """The task's model, `PROVIDER:NAME`, for `complete`; None where the task has none."""
     instructions: str = ""
-    """What the task's agent is told at the beginning: its persona, the skills."""
+    """The words that the task's agent is told at the beginning: its persona, the skills."""
 
 
 class Planner(Protocol):

@@ -34,7 +34,7 @@ class SandboxMount:
     source: str
     """Absolute, resolved."""
     target: str
-    """Where programs see it, absolute."""
+    """The path at which programs see it, absolute."""
     writable: bool = False
 
 
@@ -65,7 +65,7 @@ class SandboxSpec:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     """Of each command."""
     host: SandboxHost | None = None
-    """What their calls of tools reach; None where they may make none."""
+    """The host of their calls of tools; None where they may make none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class SandboxCommand:
 
     argv: tuple[str, ...]
     script: str = "main.py"
-    """What to call the code in messages."""
+    """The name of the code in messages."""
     stdin: bytes = b""
 
     @property
@@ -202,7 +202,7 @@ class HandlerCall:
     source: str
     """The module that defines the function."""
     script: str
-    """What to call the module in messages."""
+    """The name of the module in messages."""
     function: str
     input: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -221,7 +221,7 @@ class HandlerOutcome:
     error: str | None = None
     """The exception's type and text."""
     line: int | None = None
-    """Where in the module it was raised, counted from 1."""
+    """The line of the module that raised it, counted from 1."""
     not_json: bool = False
     """Whether the error is that what it returned is no JSON."""
     killed_by: Limit | None = None

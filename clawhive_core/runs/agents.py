@@ -17,7 +17,7 @@ AGENTS = "agents"
 """The provider of the tools that start agents."""
 
 MAX_DEPTH = 3
-"""How deep an agent may start sub-agents below it, where it says nothing."""
+"""The depth to which an agent may start sub-agents below it, where it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Agent:
     model: str | None = None
     persona: str = ""
     description: str = ""
-    """When to delegate to it; empty where no model is told of it."""
+    """The occasion to delegate to it; empty where no model is told of it."""
     form: Literal["full", "call"] = "full"
     planner: str | None = None
     skills: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class Agent:
     """Task types or words that start it as a sub-agent."""
     max_depth: int = MAX_DEPTH
     tools: tuple[str, ...] | None = None
-    """What its model is offered from the start, within its `allow`; None for all of that."""
+    """The tools that its model is offered from the start, within its `allow`; None for all."""
 
     @property
     def principal(self) -> Principal:

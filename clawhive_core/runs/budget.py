@@ -53,9 +53,9 @@ class Budget:
     above: Budget | None = None
     """The account of the run that started this one."""
     used: Usage = field(default_factory=Usage)
-    """What the run itself used."""
+    """The use of the run itself."""
     drawn: Usage = field(default_factory=Usage)
-    """What the runs below it used."""
+    """The use of the runs below it."""
     clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
     is_unbounded: bool = field(init=False)

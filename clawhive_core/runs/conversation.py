@@ -30,7 +30,7 @@ _TURN = pattern(r"[^/]*/r[0-9]+")
 _KINDS = ("run.start", "model.start", "model.end", "plan.made", "run.end")
 _NEWEST = Window(limit=1)
 _KNOWN = 128
-"""How many conversations a process remembers."""
+"""The number of conversations that a process caches."""
 
 _FURTHEST = 100
 """After so many runs one records the whole conversation again: reading it goes no further back."""
@@ -43,9 +43,9 @@ class Transcript:
     run_id: str | None = None
     messages: tuple[LlmMessage, ...] = ()
     answers: int = 0
-    """How many answers models gave, those of no use included."""
+    """The number of answers that models gave, those of no use included."""
     depth: int = 0
-    """How many runs back one lies that recorded all that was said until then."""
+    """The number of runs back to the one that recorded all that was said until then."""
     digest: Any = None
     """The running digest of the messages, as `History` keeps it."""
 
@@ -253,7 +253,7 @@ class History:
     count: int = 0
     last: LlmMessage | None = None
     answers: int = 0
-    """How many answers came, those included that the conversation does not hold any more."""
+    """The number of answers that came, also of those that the conversation holds no more."""
     _hash: Any = None
     _last_answer: tuple[Any, list[Any], bytes] | None = None
 

@@ -53,9 +53,9 @@ class LoopSettings:
     offer: Offer
     limits: RunLimits = field(default_factory=RunLimits)
     before: tuple[LlmMessage, ...] = ()
-    """What was said in the conversation before this prompt."""
+    """The messages of the conversation before this prompt."""
     persona: str = ""
-    """What the system prompt begins with."""
+    """The beginning of the system prompt."""
     system: str = SYSTEM
 
     @property
@@ -77,10 +77,10 @@ class Loop:
     settings: LoopSettings
     compaction: Compaction | None = None
     source: RunToolSource = NO_TOOLS
-    """Where tools come from that the model is offered later."""
+    """The source of tools that the model is offered later."""
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     warnings: list[Mapping[str, Any]] = field(default_factory=list["Mapping[str, Any]"])
-    """What a reader of the answer should know of it, each with `code` and `message`."""
+    """Notes for a reader of the answer, each with `code` and `message`."""
     _offered: OfferedTools = field(init=False)
     _revision: str = field(init=False)
     _polling: set[str] = field(init=False)
@@ -440,7 +440,7 @@ class ClearOldResults:
     """
 
     at_tokens: int
-    """How long the conversation may be before anything is cleared, in tokens."""
+    """The length of the conversation up to which nothing is cleared, in tokens."""
     kept: int = 6
     """The last messages, which stay as they are."""
     long: int = 400

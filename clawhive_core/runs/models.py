@@ -50,10 +50,10 @@ _TURN = 1_000
 FIRST_SECONDS = 1.0
 MOST_SECONDS = 30.0
 """The longest distance, where the provider says nothing."""
-PATIENCE_SECONDS = 120.0
+MOST_ASKED_SECONDS = 120.0
 """The longest that a provider may ask to wait; beyond it the call fails at once and says so."""
 _ENCODED = 64
-"""How many lists of tools are remembered; each run has one."""
+"""The number of lists of tools that are cached; each run has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class RequestLimits:
     seconds: float = MODEL_SECONDS
     """For one attempt."""
     retries: int = 2
-    """How often a call that failed is made again, where that may help."""
+    """The number of times that a call that failed is made again, where that may help."""
     limits: ResponseLimits = field(default_factory=ResponseLimits)
-    """What the answer may be, and how long all attempts may take."""
+    """The bounds of the answer, and of the time of all attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -640,7 +640,7 @@ def retry_delay(error: ClawHiveError, attempt: int, retries: int, chance: float)
         return None
     asked = error.data.get("retry_after")
     if asked is not None:
-        return None if asked > PATIENCE_SECONDS else max(0.0, float(asked))
+        return None if asked > MOST_ASKED_SECONDS else max(0.0, float(asked))
     return chance * min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** (attempt - 1))
 
 

@@ -165,13 +165,13 @@ def polling_tools(catalog: Catalog, tools: Iterable[ToolDef]) -> frozenset[str]:
 
 
 MAX_LISTED = 100
-"""How many skills are listed."""
+"""The number of skills that are listed."""
 MAX_LIST = 16_000
 """About how many characters the list may have."""
 MAX_DESCRIPTION = 1_024
 """The public standard's own limit."""
 MAX_UNTRUSTED = 240
-"""How much is told of a description that nobody vouches for."""
+"""The length to which a description that nobody vouches for is told."""
 
 _LIST = """\
 # Skills

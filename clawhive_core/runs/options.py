@@ -30,7 +30,7 @@ class RunOptions:
     """Capabilities that the user gives this task, as `--grant` does."""
     session: str | None = None
     planner: str | None = None
-    """What decides on the steps of a prompt: `react`, `llm` or a plugin's."""
+    """The planner of a prompt's steps: `react`, `llm` or a plugin's."""
     out: str | PathLike[str] | None = None
     """The artifacts folder; `clawhive-out/RUN_ID` below the project root otherwise."""
     max_tool_rounds: int | None = None
@@ -38,22 +38,22 @@ class RunOptions:
     """The command line that starts the run, which refusals extend by `--grant`. Without one they
     name `grants`."""
     title: str = ""
-    """What a session is called in listings."""
+    """The name of a session in listings."""
     on_start: Callable[[RunRequest], None] = lambda _: None
     on_signal: Callable[[Signal], None] = ignore_signal
     stream: bool = False
     """Whether `on_signal` gets a model's answer piece by piece."""
     approve: ApproveMode = "park"
-    """What happens with a call that a person must answer."""
+    """The way to go on with a call that a person must answer."""
     skills: Sequence[str] = ()
     """Skills whose text a prompt's model is told from the start."""
     agent: str | None = None
     """The agent of `[agents.NAME]` that acts; the default one otherwise."""
     words: Sequence[str] | None = None
-    """What the user said, where the prompt or the task's input is somebody else's: for a sub-agent,
-    or for a session of an agent. Destinations that occur in it are not asked about."""
+    """The user's words, where the prompt or the task's input is somebody else's: for a sub-agent,
+    or for a session of an agent. Destinations that occur in them are not asked about."""
     ask: Ask | None = None
-    """Who asks the person, where `approve` is `ask`; without it the run parks."""
+    """The function that asks the person, where `approve` is `ask`; without it the run parks."""
 
     def __post_init__(self) -> None:
         """Refuse what would be taken for something else: options come from callers' own code."""
@@ -172,7 +172,7 @@ class SafeListener:
 
     callback: Callable[[Signal], None]
     warning: dict[str, str] | None = None
-    """How it failed first."""
+    """The first failure."""
 
     def __call__(self, signal: Signal) -> None:
         """Tell it."""
@@ -191,7 +191,7 @@ class SafeAsker:
 
     callback: Ask
     warning: dict[str, str] | None = None
-    """What was wrong first."""
+    """The first thing that was wrong."""
 
     async def __call__(self, approval: Approval) -> None:
         """Ask."""

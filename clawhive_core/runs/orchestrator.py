@@ -73,11 +73,11 @@ class Orchestrator:
     journal: RunJournal
     planners: Mapping[str, Planner]
     compaction: Compaction | None = None
-    """What keeps long conversations short; clearing old results where it is not set."""
+    """The strategy to shorten long conversations; clearing old results where it is not set."""
     children_usage: Callable[[str], Usage] = lambda _: Usage()
-    """What the runs that a run started used."""
+    """The use of the runs that a run started."""
     source: ToolSource = field(default_factory=NoToolSource)
-    """Where tools come from that a running model is offered later."""
+    """The source of tools that a running model is offered later."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.

@@ -37,7 +37,7 @@ LIMITS = {
 """The settings of the limits."""
 
 MAX_REASKS = 2
-"""How often a model is asked again, in one turn, for an answer that can be used."""
+"""The number of times that a model is asked again, in one turn, for an answer that can be used."""
 
 CUT_SHORT = frozenset({"refusal", "content_filter", "max_tokens"})
 """Reasons to stop that leave no answer, and calls that nobody should make."""
@@ -53,9 +53,9 @@ _CUT = "(nested too deep)"
 _ROWS = (list, tuple)
 _NESTS = (dict, *_ROWS)
 _VALUE_BYTES = 8
-"""What everything that is no text counts, so that a million empty lists are not free."""
+"""The size of everything that is no text, so that a million empty lists are not free."""
 _NUMBER_BYTES = 4
-"""What one number of a vector takes in the log."""
+"""The size of one number of a vector in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class Unusable:
     code: str
     message: str
     told: str
-    """What the model reads, so that it answers again."""
+    """The message for the model, so that it answers again."""
     fix: str
 
     def error(self, response: LlmResponse) -> RunError:

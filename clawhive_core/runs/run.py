@@ -29,7 +29,7 @@ class Contract:
     """The manifest's entry."""
     rights: DeclaredRights | None = None
     grounds: SkillGrounds | None = None
-    """What the skill reads on from."""
+    """The grounds of the skill's own calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ModelSetup:
     """`PROVIDER:NAME`; None where no model has a part in the run."""
     planner: str = "procedure"
     persona: str = ""
-    """What the loop's system prompt begins with."""
+    """The beginning of the loop's system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Continuation:
     """The last run of it, up to whose end `messages` go."""
     messages: tuple[LlmMessage, ...] = ()
     history: History | None = None
-    """What the log holds of the messages; None where that is to be recorded with the run's own
+    """The messages as the log holds them; None where that is to be recorded with the run's own
     requests."""
     turn: SessionAt | None = None
     """The last answered turn, as the messages were read."""
@@ -74,7 +74,7 @@ class SpawnedBy:
 
     step_id: str | None = None
     agents_total: int = 0
-    """How many sub-agents the task may start in all."""
+    """The number of sub-agents that the task may start in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class RunRequest:
     principal: Principal
     title: str = ""
     words: Sequence[str] | None = None
-    """What the user said, where the task is not in the user's own words."""
+    """The user's words, where the task is not in them."""
     grants: tuple[CapabilityGrant, ...] = ()
     contract: Contract = field(default_factory=Contract)
     setup: ModelSetup = field(default_factory=ModelSetup)
@@ -123,4 +123,4 @@ class RunResult:
     error: Mapping[str, Any] | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     warnings: Sequence[Mapping[str, Any]] = ()
-    """What a reader of the output should know of it, each with `code` and `message`."""
+    """Notes for a reader of the output, each with `code` and `message`."""

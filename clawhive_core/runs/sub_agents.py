@@ -87,7 +87,7 @@ class SubAgents:
     requests: Callable[[], SubAgentRequests]
     runner: Runner
     at_once: int
-    """How many sub-agents one run may have at work at the same time."""
+    """The number of sub-agents that one run may have at the same time."""
     _slots: WeakValueDictionary[str, _Slots] = field(
         default_factory=WeakValueDictionary[str, "_Slots"]
     )

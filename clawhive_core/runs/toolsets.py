@@ -106,11 +106,11 @@ class Offer:
     revision: str = ""
     tools: tuple[ToolDef, ...] = ()
     skills: SkillTools = field(default_factory=SkillTools)
-    """What skills have to do with the tools."""
+    """The relations of skills with the tools."""
     polling: frozenset[str] = frozenset()
     """The tools that may well answer the same call differently."""
     instructions: str = ""
-    """What the loop's system prompt says beside its own words: the skills."""
+    """The part of the loop's system prompt that is not its own: the skills."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a `tools.changed` holds it: without the instructions, which stay."""
@@ -137,7 +137,7 @@ class OfferedTools:
     tools: tuple[ToolDef, ...]
     skills: SkillTools
     enabled: Enabled | None
-    """What it may call, None where that is everything that its agent sees."""
+    """The tools that it may call, None where these are all that its agent sees."""
     _enabled_later: dict[str, ToolDef] = field(default_factory=dict[str, ToolDef])
     """The tools that results enabled, by name."""
     _opened: list[str] = field(default_factory=list[str])

@@ -105,7 +105,7 @@ class FoundSkills:
         self._seen: dict[str, int] = {}
         """The index of the entry of each real path."""
         self._homes: dict[int, str] = {}
-        """Which part of the search path leads to an entry that was given by its path."""
+        """The part of the search path that leads to an entry that was given by its path."""
         self._whole: set[str] = set()
         """Real paths of folders whose skills were all added."""
         self._real_folders: dict[str, str] = {}

@@ -30,7 +30,7 @@ Look = Callable[[Ledger], Inspection]
 _SECRET = "sk-ledger-4f1c09d2ab37e5c8"  # noqa: S105 - made up, to see that it is not written
 _RACERS = 8
 _WHOLE = (port.RightsWhere, port.ActiveGrants, port.DescentOf, port.IdsWhere)
-"""What is answered at once, without pages."""
+"""The queries that are answered at once, without pages."""
 _PENDING = frozenset({"pending"})
 _STOPPED = frozenset({"interrupted", "waiting_approval"})
 

@@ -73,7 +73,7 @@ class MemoryStore:
     """Runs, under their fences, of which somebody wants the end."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     folded: _State | None = None
-    """What the events said when that was asked last."""
+    """The state that the events gave when it was asked for last."""
     listeners: list[Callable[[list[StoredEvent]], None]] = field(
         default_factory=list[Callable[[list[StoredEvent]], None]]
     )

@@ -11,11 +11,11 @@ _SAYS_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _HISTORIES = ("messages", "contents", "input")
 _NOT_HISTORY = frozenset({"system", "developer"})
 _MOVES = frozenset({"cache_control"})
-"""What clients move through a conversation as it grows."""
+"""The fields that clients move through a conversation as it grows."""
 _IDS = frozenset({"id", "call_id", "tool_use_id", "tool_call_id"})
 _UNFINISHED = frozenset({"failed", "queued", "in_progress", "cancelled"})
 _LAST = 2
-"""How many of a stream's last values may say that it failed."""
+"""The number of a stream's last values that may say that it failed."""
 _ALIASES = {
     **dict.fromkeys(("content", "thinking", "reasoning_content", "reasoning", "output"), "text"),
     "partial_json": "input",

@@ -22,7 +22,7 @@ LONG = 30
 def quick(monkeypatch):
     monkeypatch.setattr(module, "_EVERY_SECONDS", 0.01)
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "STALL_SECONDS", 0.05)
 
 
 class Holding:
@@ -90,7 +90,7 @@ async def test_before_a_process_ends_its_runs_are_recorded_as_interrupted():
 
 
 async def test_a_signal_makes_the_end_come_sooner(monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 3_600)
+    monkeypatch.setattr(module, "STALL_SECONDS", 3_600)
     monkeypatch.setattr(module, "_HURRY_SECONDS", 0.05)
     free, told, loop = threading.Event(), [], asyncio.get_running_loop()
     watchdog = Watchdog(loop, told.append, lambda held: free.set())

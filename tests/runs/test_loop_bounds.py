@@ -22,7 +22,7 @@ from clawhive_core.model.messages import (
 from clawhive_core.model.tools import ToolCall, ToolResult
 from clawhive_core.runs.budget import Budget, BudgetLimits
 from clawhive_core.runs.loop import ClearOldResults, Repetition
-from clawhive_core.runs.models import MOST_SECONDS, PATIENCE_SECONDS, retry_delay
+from clawhive_core.runs.models import MOST_ASKED_SECONDS, MOST_SECONDS, retry_delay
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
 
 MODEL = "scripted:test"
@@ -227,7 +227,7 @@ async def test_what_cannot_pass_is_not_tried_again():
 def test_a_delay_is_bounded_and_honours_what_the_provider_asks(retryable, asked, n, most, chance):
     data = {"retryable": retryable} | ({} if asked is None else {"retry_after": asked})
     wait = retry_delay(ModelError("x", data=data), n, most, chance)
-    if n > most or retryable is not True or (asked or 0) > PATIENCE_SECONDS:
+    if n > most or retryable is not True or (asked or 0) > MOST_ASKED_SECONDS:
         assert wait is None
     elif asked is not None:
         assert wait == asked

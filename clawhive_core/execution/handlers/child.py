@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PROGRAM = Path(__file__).with_name("handler_child.py")
 _LONGEST_LINE = 32 * 1024 * 1024
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
-_PATIENCE = 6.0
+_END_SECONDS = 6.0
 """Seconds in which the child's watching process may end by itself: it spends up to 5 on killing."""
 _LAST_WORDS = 1.0
 """Seconds in which what a handler printed before its end may arrive."""
@@ -125,7 +125,7 @@ def lacking() -> Sequence[str]:
 async def _end(process: Process) -> None:
     """Wait until the child is gone, with all that it started; else kill its group."""
     await _let_go(process)
-    with anyio.move_on_after(_PATIENCE):
+    with anyio.move_on_after(_END_SECONDS):
         await process.wait()
     if process.returncode is None:
         with suppress(ProcessLookupError):

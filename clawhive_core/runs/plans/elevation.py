@@ -31,7 +31,7 @@ class DeclaredRights:
     is_trusted: bool = False
     """Whether the skill is trusted: only then they are given too."""
     stated: Sequence[str] = ()
-    """What its steps state for themselves."""
+    """The capabilities that its steps state for themselves."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """The absolute paths of `workspace`, `run` and `home`."""
     ended_steps: Collection[str | None] = ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clawhive_core.runs.run import RunRequest
 
 MAX_REPLANS = 2
-"""How often a planner may plan anew for one task."""
+"""The number of times that a planner may plan anew for one task."""
 
 MAX_OUTPUT = 20_000
 """Characters of a step's output that the model which answers is told."""
@@ -47,7 +47,7 @@ class Planning:
     """The request's, with what the agents that rules started say."""
     complete: Callable[[LlmRequest], Awaitable[LlmResponse]]
     plans: list[Plan] = field(default_factory=list[Plan])
-    """What the planner answered, in order."""
+    """The answers of the planner, in order."""
     _steps: dict[str, PlannedStep] = field(default_factory=dict[str, PlannedStep])
     _results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
 

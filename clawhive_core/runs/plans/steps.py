@@ -65,18 +65,18 @@ class PlanRunner:
     task: Task
     plan: Plan
     declared: DeclaredRights | None = None
-    """What the steps may be given beside the run's rights; None for nothing."""
+    """The rights that the steps may be given beside the run's; None for none."""
     parallel: int = PARALLEL_STEPS
-    """How many steps run at the same time."""
+    """The number of steps that run at the same time."""
     grounds: SkillGrounds | None = None
-    """What the skill of the plan's task reads on from."""
+    """The grounds of the calls of the skill whose task the plan is for."""
     results: dict[str, StepResult] = field(default_factory=dict[str, StepResult])
-    """How steps ended; what stands here at the beginning is not run again."""
+    """The ends of steps; what stands here at the beginning is not run again."""
     prefix: str = ""
-    """What the ids of its steps have before their names: another plan of the run used the names."""
+    """The prefix of its steps' ids, before their names: another plan of the run used the names."""
     _needs: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
     _shown: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What references to steps see; it grows as steps end."""
+    """The values that references to steps see; it grows as steps end."""
 
     async def execute(self) -> None:
         """Run every step to its end; results and errors are in `results`."""

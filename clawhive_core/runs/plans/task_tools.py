@@ -37,7 +37,7 @@ _LEVELS: Sequence[Level] = ("L0", "L1", "L2")
 _RISKS: Sequence[Risk] = ("safe", "guarded", "unknown", "unsafe")
 _UNKNOWN = ToolMeta("unknown.tool", "", {}, "", capability_level="L0", risk="unknown")
 _ITEMS = 100
-"""How many items of a `for_each` a tool's time is reckoned with."""
+"""The number of items of a `for_each` that a tool's time is reckoned with."""
 _MAX_TIMEOUT_MS = 3_600_000
 _OVERHEAD_MS = 5_000
 

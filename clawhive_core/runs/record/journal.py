@@ -12,7 +12,7 @@ from clawhive_core.model.principal import Principal
 from clawhive_core.protocols.ledger import Expectation, Redaction, RunOwnedBy
 
 ENDED: Final = "its step ended"
-"""Why a step's grants end; a resumed run does not give them again."""
+"""The reason why a step's grants end; a resumed run does not give them again."""
 
 
 class Journal(Protocol):

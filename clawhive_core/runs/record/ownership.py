@@ -27,7 +27,7 @@ STOPPED = frozenset({"waiting_approval", "interrupted"})
 """The states of a run that somebody may go on with."""
 
 _TRIES = 3
-"""How often a cancellation begins anew where the run changes its owner meanwhile."""
+"""The number of times that a cancellation begins anew where the run changes its owner meanwhile."""
 
 
 def start_refused(run_id: str, error: Unmet) -> RunError:

@@ -56,7 +56,7 @@ class TimelineItem:
     end: str | None = None
     status: str = "running"
     parts: list[tuple[str, Any]] = field(default_factory=list["tuple[str, Any]"])
-    """What opens below it: headings and values."""
+    """The details that open below it: headings and values."""
 
 
 def page(log: Ledger, run_id: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle
 
 POLL_SECONDS = 0.5
-"""How often a process looks whether somebody wants one of its runs cancelled, or took it."""
+"""The seconds between looks whether somebody wants one of its runs cancelled, or took it."""
 
 
 @dataclass(slots=True)

@@ -223,7 +223,7 @@ class ReplayReport:
     run_id: str
     mode: str
     compared: int
-    """How many recorded events were repeated."""
+    """The number of recorded events that were repeated."""
     difference: Difference | None
     complete: bool
     """False where the record ends in the middle, as an interrupted run's does."""

@@ -25,7 +25,7 @@ class Compatibility:
     where: str = ""
     """The place of the break, the JSON pointer of the keyword that refuses the witness."""
     reason: str = ""
-    """Why it is refused, or why nothing is known."""
+    """The reason why it is refused, or why nothing is known."""
 
 
 def compare_inputs(old: JsonSchema | bool, new: JsonSchema | bool) -> Compatibility:

@@ -229,7 +229,7 @@ class Skill:
     path: str
     """Its folder; the one around it of a manifest alone."""
     source: str
-    """Which part of the search path it comes from."""
+    """The part of the search path that it comes from."""
     description: str = ""
     permissions: tuple[str, ...] = ()
     """The most that its handlers and tasks may ever be granted."""

@@ -22,7 +22,7 @@ class Entry:
     skill: Skill
     state: State
     reason: str = ""
-    """Why it is not loaded."""
+    """The reason why it is not loaded."""
     findings: tuple[Finding, ...] = ()
     next_step: str = ""
     """The command that shows or changes why."""

@@ -113,7 +113,7 @@ _LOADERS: list[Any] = []
 
 
 _MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML's constructors raise for a value that is not what its tag says."""
+"""The errors that PyYAML's constructors raise for a value that is not what its tag says."""
 
 
 def _construct(base: Any) -> Any:

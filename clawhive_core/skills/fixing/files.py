@@ -31,7 +31,7 @@ class FixedFile:
     file: str
     fixes: int
     problem: str = ""
-    """Why the file was left alone."""
+    """The reason why the file was left alone."""
 
 
 KnownEdits = dict[str, tuple[list[Finding], list[Finding]]]

@@ -25,7 +25,7 @@ class ProjectLock:
     file: LockFile
     lock: Lock | None
     problem: Finding | None = None
-    """Why the file cannot be used."""
+    """The reason why the file cannot be used."""
 
     @classmethod
     def open(cls, root: Path) -> ProjectLock:

@@ -46,7 +46,7 @@ class Append:
         self.rows = rows
         self.sync = sync
         self.expects = expects
-        """What is checked in its transaction, before anything of it is written."""
+        """The expectations, checked in its transaction before anything of it is written."""
         self.effect = effect
         self.size = 0
         """About the bytes that it adds to the file."""

@@ -8,14 +8,14 @@ from time import monotonic
 from clawhive_core.storage.sqlite.append import Append
 
 BACKLOG = 100_000
-"""How many appends may wait; beyond it posting is refused."""
+"""The number of appends that may wait; beyond it posting is refused."""
 
 FEW = 64
 MUCH = 256 * 1024
-"""What is committed in a caller's thread at most: appends, and about the bytes of all."""
+"""The most that is committed in a caller's thread: appends, and about the bytes of all."""
 
 _MANY = 60
-"""How many appends are enough of a batch."""
+"""The number of appends that is enough for a batch."""
 
 
 class Backlog:

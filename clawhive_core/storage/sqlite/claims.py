@@ -1,4 +1,4 @@
-"""What the rows of a log would give that nobody of this user's wrote: shown before adoption."""
+"""The claims of rows that nobody of this user's wrote: shown before a log is adopted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VALUES = "SELECT user_id, namespace, key FROM stored_values ORDER BY user_id, n
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What would count with adoption, each as one line of text."""
+    """The rows that would count with adoption, each as one line of text."""
 
     grants: tuple[str, ...] = ()
     approvals: tuple[str, ...] = ()

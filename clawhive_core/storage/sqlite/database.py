@@ -26,10 +26,10 @@ LOADS_EXTENSIONS = hasattr(sqlite3.Connection, "enable_load_extension")
 """Whether this Python's sqlite3 can load further functions, such as those for vectors."""
 
 BUSY_SECONDS = 30.0
-"""How long a connection waits for another one's write before it gives up."""
+"""The seconds for which a connection waits for another one's write before it gives up."""
 
 SIDES = ("", "-wal", "-shm", "-journal")
-"""How the names of a database's files go on."""
+"""The endings of the names of a database's files."""
 
 _SHORTEST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.05

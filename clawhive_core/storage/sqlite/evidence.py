@@ -25,16 +25,16 @@ class ProjectedRights:
 
     table: str
     columns: str
-    """What is compared, the row's id first."""
+    """The columns that are compared, the row's id first."""
     where: str
     """The condition of the rows that give rights; an index must make it cheap."""
     events: str
     """The condition of the events that may have made or ended these rows."""
     projections: Projections
     values: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the parameters of both conditions stand for."""
+    """The values of the parameters of both conditions."""
     tables: tuple[str, ...] = ()
-    """What the projections write, where that is more than this table."""
+    """The tables that the projections write, where there are more than this one."""
 
 
 def require_evidence(connection: sqlite3.Connection, *rights: ProjectedRights) -> None:

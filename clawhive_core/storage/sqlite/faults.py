@@ -14,10 +14,10 @@ _RESTORE = (
 )
 
 MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a row raises that ClawHive never wrote, such as one of somebody else's database."""
+"""The errors of reading a row that ClawHive never wrote, such as one of a foreign database."""
 
 _LACKS = ("no such table", "no such column", "no such view")
-"""How SQLite's messages begin where a file has not what its version says (code SQLITE_ERROR)."""
+"""The beginnings of SQLite's messages where a file lacks what its version says (SQLITE_ERROR)."""
 
 # Primary result codes (https://www.sqlite.org/rescode.html), with the sentence and the fix.
 _FAULTS: Mapping[int, tuple[str, str, str]] = {

@@ -185,7 +185,7 @@ _ISSUED = (
     "delegate",
     "tool",
 )
-"""What an event says of each grant; those of older versions say nothing of the last three."""
+"""The fields of each grant in an event; those of older versions say nothing of the last three."""
 
 _INSERT = (
     f"INSERT INTO grants({', '.join(_ISSUED)}, uses_left, issued_at, seq)"

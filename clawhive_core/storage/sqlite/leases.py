@@ -17,9 +17,9 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.model.records import WorkerRecord
 
 LEASE_SECONDS = 15.0
-"""How long a worker that says nothing keeps its runs."""
+"""The seconds for which a worker that says nothing keeps its runs."""
 _BEATS = 3
-"""How often a lease is renewed within the time that it holds."""
+"""The number of renewals of a lease within the time that it holds."""
 _FORGOTTEN_SECONDS = 86_400
 
 # The store's clock, in Unix seconds: that of the machine that has the file.

@@ -332,7 +332,7 @@ _WHOLE: Mapping[type, Callable[[Readers, Any], Sequence[Any]]] = {
     DescentOf: lambda readers, query: descent_of(readers, query.grant_ids),
     IdsWhere: _ids,
 }
-"""What is answered at once, without pages."""
+"""The queries that are answered at once, without pages."""
 
 
 def _where(conditions: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ SCHEMA = RoomSchema(
 )
 
 FIND = "SELECT since, used FROM quotas WHERE user_id = ? AND tool = ? AND seconds = ?"
-"""How far the window of the last call is used."""
+"""The query for the beginning and the use of the last call's window."""
 
 
 def _on_reserved(connection: sqlite3.Connection, stored: StoredEvent) -> None:

@@ -46,10 +46,10 @@ _FRAMES = 4
 """About how many pages a commit changes besides those that its rows fill."""
 
 _LITTLE = 64 * 1024
-"""How much of one append is committed in a caller's thread at most, in bytes."""
+"""The most of one append that is committed in a caller's thread, in bytes."""
 
 _LINGER = 0.02
-"""How long posted events wait for company, in seconds."""
+"""The seconds for which posted events wait for others."""
 
 
 class Writer:
