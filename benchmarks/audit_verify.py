@@ -20,6 +20,7 @@ from log_append import event
 from clawhive_core.audit.verify import verify
 from clawhive_core.storage.sqlite.inspection import inspect
 from clawhive_core.storage.sqlite.log import EventLog
+from clawhive_core.storage.sqlite.schema import SELECT
 
 _BATCH = 500
 
@@ -46,7 +47,7 @@ def page(path: Path, rows: int) -> measure.Sample:
         log = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         (name,) = log.execute("SELECT value FROM meta WHERE key = 'database_id'").fetchone()
         tip = hashlib.sha256(f"clawhive.log/1:{name}".encode()).hexdigest()
-        for *columns, digest in log.execute("SELECT * FROM events ORDER BY seq"):
+        for *columns, digest in log.execute(f"{SELECT} ORDER BY seq"):
             text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
             assert columns[-1] == tip
             assert hashlib.sha256(text.encode()).hexdigest() == digest

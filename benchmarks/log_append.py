@@ -77,7 +77,8 @@ def insert_bare(connection: sqlite3.Connection, ordinal: int) -> None:
     ids = ("trace_0123456789abcdef", "run_0123456789abcdef", None, f"step_{ordinal:016x}")
     tail = (f"inv_{ordinal:016x}", None, "agent:default", "file.read", "builtin", "intended")
     row = (seq + 1, now(), "invocation.start", 1, *ids, *tail, body, prev)
-    connection.execute(INSERT, (*row, hashlib.sha256(canonical(row)).hexdigest()))
+    digest = hashlib.sha256(canonical(row)).hexdigest()
+    connection.execute(INSERT, (*row, digest, None))
     connection.execute("COMMIT")
 
 

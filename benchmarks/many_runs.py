@@ -153,7 +153,7 @@ def processes(runs: int) -> dict[str, Any]:
     """
     from clawhive_core.audit.verify import verify
     from clawhive_core.storage.sqlite.database import open_database
-    from clawhive_core.storage.sqlite.inspection import inspect
+    from clawhive_core.storage.sqlite.tables import SqliteLedgers
 
     ours = next(peer for peer in PEERS if peer.name == OURS)
     with folders() as (root, home):
@@ -163,7 +163,7 @@ def processes(runs: int) -> dict[str, Any]:
         found = [ended(each, OURS) for each in started]
         wall = time.perf_counter() - before
         path = root / ".clawhive" / "hive.db"
-        with inspect(path) as log:
+        with SqliteLedgers().inspect("sqlite:", root=str(root)) as log:
             report = verify(log, Path(home) / ".config" / "clawhive")
         with closing(open_database(path, read_only=True)) as connection:
             facts = dict(connection.execute("SELECT kind, count(*) FROM events GROUP BY kind"))
