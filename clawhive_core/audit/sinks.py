@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
-from clawhive_core.errors import ClawHiveError, SinkFailed
+from clawhive_core.errors import ClawHiveError, SinkFailed, StorageError
 from clawhive_core.events.kinds import SINK_FAILED, SINK_RECOVERED
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import Event, StoredEvent
@@ -257,7 +257,10 @@ class Delivery:
         if self._failure is not None and self.required:
             if not at_once and time.monotonic() < self._rests_until:
                 return
-            await self._catch_up(self._failure)
+            try:
+                await self._catch_up(self._failure)
+            except StorageError as error:  # the log cannot be read for now
+                self._fail(self._failure.from_seq, error)
         while batch := self._cleared():
             await self._write(batch)
             if self._failure is not None and self.required:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from clawhive_core.audit.sinks import SinkFanout, open_failures
-from clawhive_core.errors import SinkFailed
+from clawhive_core.errors import SinkFailed, StorageError
 from clawhive_core.model.events import Event
 from clawhive_core.runs.concurrency import background
 from clawhive_core.storage.sqlite.log import EventLog
@@ -353,3 +353,32 @@ async def test_a_required_sink_that_is_not_there_refuses_from_the_beginning(log)
     fanout = SinkFanout(log, [Sink("here")], ["gone", "here"])
     with pytest.raises(SinkFailed, match="`gone` is not there"):
         await fanout.acknowledge(0)
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_a_log_that_cannot_be_read_for_a_while_stops_no_delivery(log, monkeypatch):
+    def unreadable(**_):
+        raise StorageError("the disk is gone")
+
+    sink = Sink("siem", required=True, failures=1)
+    async with delivering(log, sink) as fanout:
+        monkeypatch.setattr(fanout._deliveries[0], "_log", Unreadable(log, unreadable))
+        (seq,) = await log.append(Event("a", {}))
+        with pytest.raises(SinkFailed):
+            await fanout.acknowledge(seq)
+        monkeypatch.undo()
+        with suppress(SinkFailed):
+            await fanout.acknowledge(seq)
+        await fanout.acknowledge(seq)
+    assert "a" in sink.kinds
+
+
+class Unreadable:
+    """A log whose events cannot be read."""
+
+    def __init__(self, log, events):
+        self._log = log
+        self.events = events
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
