@@ -79,6 +79,7 @@ class Plugins:
     def contributions(self, hook): return []
     def failed_hooks(self, hook): return []
     def packages(self): return {}
+    def secret_variables(self): return ()
     def records(self): return []
 
 env = {"XDG_CONFIG_HOME": sys.argv[1]}
