@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -28,7 +28,8 @@ _TURN = pattern(r"[^/]*/r[0-9]+")
 
 
 _KINDS = ("run.start", "model.start", "model.end", "plan.made", "run.end")
-_NEWEST = Window(limit=1)
+_NEWEST = Window(limit=2)
+_PAGE = 100
 _KNOWN = 128
 """The number of conversations that a process caches."""
 
@@ -80,11 +81,7 @@ class Conversations:
         if conversation_id is None:
             return Transcript()
         known = self._known.pop(conversation_id, Transcript())
-        if known.messages and last_turn(self._log, conversation_id) == known.run_id:
-            self._known[conversation_id] = known
-            return known
-        for turn in self._log.find(RunsWhere(conversation_id=conversation_id, turns=True)):
-            run_id = turn.run_id
+        for run_id in _turns(self._log, conversation_id):
             found = known if known.run_id == run_id else transcript_until(self._log, run_id, known)
             if found.messages:
                 self._known[conversation_id] = found
@@ -96,8 +93,17 @@ class Conversations:
 
 def last_turn(log: Ledger, conversation_id: str) -> str | None:
     """Return the run of a conversation that was answered last, None where none was."""
+    return next(_turns(log, conversation_id), None)
+
+
+def _turns(log: Ledger, conversation_id: str) -> Iterator[str]:
+    """Yield the runs of a conversation that were answered, the last one first."""
     query = RunsWhere(conversation_id=conversation_id, turns=True)
-    return next((turn.run_id for turn in log.find(query, _NEWEST)), None)
+    page = log.find(query, _NEWEST)
+    yield from (turn.run_id for turn in page)
+    while page.next is not None:
+        page = log.find(query, Window(after=page.next, limit=_PAGE))
+        yield from (turn.run_id for turn in page)
 
 
 def messages_of(log: Ledger, run_id: str | None) -> tuple[LlmMessage, ...]:
