@@ -46,10 +46,14 @@ _Failures = dict[tuple[str, int], SinkFailure]
 
 def open_failures(log: Ledger) -> Mapping[str, SinkFailure]:
     """Return by sink what the log says of failures after which it has not caught up."""
+    return _first_by_sink(_logged_failures(log))
+
+
+def _logged_failures(log: Ledger) -> _Failures:
     found: _Failures = {}
     for stored in reversed(log.find(EventsWhere(kind="sink")).items):
         _fold(found, stored)
-    return _first_by_sink(found)
+    return found
 
 
 def _first_by_sink(found: _Failures) -> Mapping[str, SinkFailure]:
@@ -186,11 +190,10 @@ class SinkFanout:
         tip = self._log.tip()
         last = 0 if tip is None else tip[0]
         if self._seen is None:
-            news = reversed(self._log.find(EventsWhere(kind="sink")).items)
+            self._logged = _logged_failures(self._log)
         else:
-            news = self._log.events(since=self._seen)
-        for stored in news:
-            _fold(self._logged, stored)
+            for stored in self._log.events(since=self._seen):
+                _fold(self._logged, stored)
         self._seen = last
         return _first_by_sink(self._logged)
 
@@ -261,10 +264,9 @@ class Delivery:
                 await self._catch_up(self._failure)
             except StorageError as error:  # the log cannot be read for now
                 self._fail(self._failure.from_seq, error)
-        while batch := self._cleared():
+        # What waits behind a failure of a required sink comes with what it lacks, not before it.
+        while not (self.required and self._failure) and (batch := self._cleared()):
             await self._write(batch)
-            if self._failure is not None and self.required:
-                break
         self._tell()
 
     async def acknowledge(self, seq: int, failure: SinkFailure | None) -> None:
