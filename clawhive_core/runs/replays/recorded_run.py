@@ -277,10 +277,7 @@ def recorded_embeddings(record: RecordedRun, scope: CallScope) -> Embeddings:
         ModelError: It is recorded that the embedder failed.
         Diverged: The record ends before the answer.
     """
-    queue = record.pending.get((scope.step_id, "embedding.end"))
-    if not queue:
-        raise Diverged(None)
-    return embeddings_of(record.log, queue[0])
+    return embeddings_of(record.log, _next_of(record, scope, "embedding.end"))
 
 
 def recorded_answer(record: RecordedRun, scope: CallScope) -> LlmResponse:
@@ -290,10 +287,19 @@ def recorded_answer(record: RecordedRun, scope: CallScope) -> LlmResponse:
         ModelError: It is recorded that the model failed.
         Diverged: The record ends before the answer.
     """
-    queue = record.pending.get((scope.step_id, "model.end"))
+    return response_of(record.log, _next_of(record, scope, "model.end"))
+
+
+def _next_of(record: RecordedRun, scope: CallScope, kind: str) -> StoredEvent:
+    """Return the next recorded event of a kind in a step.
+
+    Raises:
+        Diverged: The record ends before it.
+    """
+    queue = record.pending.get((scope.step_id, kind))
     if not queue:
         raise Diverged(None)
-    return response_of(record.log, queue[0])
+    return queue[0]
 
 
 def add_recorded_calls(grounds: Grounds, record: RecordedRun, catalog: Catalog) -> None:
