@@ -51,19 +51,20 @@ class FloorLog:
     """Chained rows into SQLite: one writer thread, one transaction a queue."""
 
     path: Path
-    queue: deque[tuple[str, asyncio.Future[None]]] = field(default_factory=deque)
+    queue: deque[tuple[str, asyncio.Future[None], bool]] = field(default_factory=deque)
     bell: SimpleQueue[str] = field(default_factory=SimpleQueue)
     thread: threading.Thread | None = None
+    synced: bool = False
 
     def open(self) -> None:
         """Start the writer."""
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
-    async def append(self, row: str) -> None:
-        """Return when the row is committed."""
+    async def append(self, row: str, *, sync: bool = False) -> None:
+        """Return when the row is committed, with `sync` when the disk has it."""
         done = asyncio.get_running_loop().create_future()
-        self.queue.append((row, done))
+        self.queue.append((row, done, sync))
         self.bell.put("now")
         await done
 
@@ -95,6 +96,9 @@ class FloorLog:
             return
         waiting: list[asyncio.Future[None]] = []
         rows: list[tuple[int, str, str, str]] = []
+        if (wanted := any(sync for _, _, sync in list(self.queue))) is not self.synced:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self.synced = wanted
         connection.execute("BEGIN IMMEDIATE")
         owned = connection.execute("SELECT fence FROM runs WHERE run_id = ?", (RUN,)).fetchone()
         if owned != (1,):
@@ -102,7 +106,7 @@ class FloorLog:
         tip = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
         seq, prev = tip.fetchone() or (0, "0" * 64)
         while self.queue:
-            body, done = self.queue.popleft()
+            body, done, _ = self.queue.popleft()
             seq += 1
             digest = hashlib.sha256(f"{seq},{body},{prev}".encode()).hexdigest()
             rows.append((seq, body, prev, digest))

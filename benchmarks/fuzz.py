@@ -52,6 +52,8 @@ MOST_SHOWN = 3
 ATTEMPTS = 400
 """How many smaller inputs are tried for a finding, and for how many seconds."""
 SMALLER_SECONDS = 30.0
+FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where files are made: in memory, since no input is about a disk, and each log waits for it."""
 THREADED = frozenset({"results", "edits", "handlers", "databases"})
 """Targets that must be made anew for each process that judges."""
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -314,7 +316,7 @@ def run_self(words: Sequence[str]) -> int:
 
 def repeat(name: str, seed: int, number: int, save: Path | None, *, smaller: bool) -> bool:
     """Make one input again, judge it, print it with what it shows; return whether it is wrong."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         make = targets()[name]
         target = make(Path(folder))
         if name in THREADED:  # its threads do not live on in another process
@@ -426,7 +428,7 @@ def main() -> None:
     seed = secrets.randbelow(2**32) if given.seed == "random" else int(given.seed)
     seconds = SMOKE_SECONDS if given.smoke else given.seconds
     print(f"seed {seed}, {seconds:g} s of CPU")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         fuzzing = Fuzzing(seed, Path(folder))
         fuzzing.run(chosen, seconds)
     report(fuzzing)

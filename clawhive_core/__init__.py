@@ -12,12 +12,14 @@ from clawhive_core.model.version import VERSION as __version__  # noqa: F401, N8
 if TYPE_CHECKING:
     from clawhive_core.audit.spans import Span as Span
     from clawhive_core.audit.spans import SpanFold as SpanFold
+    from clawhive_core.config.user_file import UserFile as UserFile
     from clawhive_core.errors import ClawHiveError as ClawHiveError
     from clawhive_core.errors import ModelError as ModelError
     from clawhive_core.errors import SandboxUnavailable as SandboxUnavailable
     from clawhive_core.errors import ToolError as ToolError
     from clawhive_core.execution.http.transport import origin_transport as origin_transport
     from clawhive_core.hive.hive import Hive as Hive
+    from clawhive_core.model.approvals import Approval as Approval
     from clawhive_core.model.constrained import ToolProbe as ToolProbe
     from clawhive_core.model.constrained import choice_schema as choice_schema
     from clawhive_core.model.constrained import constrained_request as constrained_request
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from clawhive_core.model.messages import ThinkingBlock as ThinkingBlock
     from clawhive_core.model.messages import Usage as Usage
     from clawhive_core.model.principal import Principal as Principal
+    from clawhive_core.model.questions import Answer as Answer
+    from clawhive_core.model.questions import Question as Question
     from clawhive_core.model.refusal import Refusal as Refusal
     from clawhive_core.model.runs import Plan as Plan
     from clawhive_core.model.runs import PlannedStep as PlannedStep
@@ -82,6 +86,7 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.sandbox import HandlerEngine as HandlerEngine
     from clawhive_core.protocols.sandbox import HandlerHost as HandlerHost
     from clawhive_core.protocols.sandbox import HandlerOutcome as HandlerOutcome
+    from clawhive_core.protocols.sandbox import Isolation as Isolation
     from clawhive_core.protocols.sandbox import Limit as Limit
     from clawhive_core.protocols.sandbox import SandboxCommand as SandboxCommand
     from clawhive_core.protocols.sandbox import SandboxEngine as SandboxEngine
@@ -96,6 +101,9 @@ if TYPE_CHECKING:
     from clawhive_core.protocols.stores import SkillSource as SkillSource
     from clawhive_core.protocols.stores import Subscription as Subscription
     from clawhive_core.protocols.stores import SubscriptionStore as SubscriptionStore
+    from clawhive_core.runs.options import RunOptions as RunOptions
+    from clawhive_core.runs.session import Session as Session
+    from clawhive_core.skills.contracts.skill import Skill as Skill
 else:
     from clawhive_core.model.lazy import lazy_names
 

@@ -205,7 +205,12 @@ def test_the_development_requirements_hold_what_the_tests_import():
     listed = requirements() | {
         re.split(r"[<>=~! ]", each)[0].lower() for each in PROJECT["project"]["dependencies"]
     }
-    homes = {"yaml": "pyyaml", "typing_extensions": "pydantic", "httpcore2": "httpx2"}
+    homes = {
+        "yaml": "pyyaml",
+        "typing_extensions": "pydantic",
+        "httpcore2": "httpx2",
+        "mcp_types": "mcp",
+    }
     own = {"tests", "benchmarks", "clawhive_core"}
     own |= {path.name for path in ROOT.glob("plugins/*/clawhive_*")}
     missing = {}

@@ -74,7 +74,7 @@ async def test_grants_are_there_while_they_stand_and_after(hive):
     ended = hive.records.grants(scope="task", scope_id=task, limit=None)
     assert ended.total == len(ended) > 3
     assert all(each.ended_at for each in ended)
-    assert hive.records.grants(scope_id=task, stands=True).total == 0
+    assert hive.records.grants(scope_id=task, ended=False).total == 0
     found, page = [], hive.records.grants(scope_id=task, limit=2)
     while True:
         found += page.items

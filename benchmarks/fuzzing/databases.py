@@ -19,7 +19,7 @@ from fuzzing.making import Case, changed, json_text, scalar, value
 from clawhive_core.config import load_config
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.chain import COLUMNS
-from clawhive_core.hive.project_log import open_log, rebuild_tables, verify_log
+from clawhive_core.hive.project_log import open_log, verify_log
 from clawhive_core.hive.records import Records
 from clawhive_core.storage.sqlite.migrations import database_id
 from clawhive_core.testing import ScriptedModel, calling, memory_hive
@@ -156,7 +156,7 @@ class Databases:
                 ],
                 lambda: _records(Records(log)),
                 log.compare,
-                lambda: rebuild_tables(log),
+                log.rebuild,
                 lambda: _records(Records(log)),
             ):
                 self._try(work)

@@ -171,12 +171,24 @@ class Checkpoints:
             with self.path.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_LINE))
                 lines = file.read().split(b"\n")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise _unusable(error, self.path) from error
         found = [each for each in map(_parse, lines) if each is not None]
         return found[-1] if found else None
+
+    def newest(self) -> Checkpoint | None:
+        """Return the last checkpoint of the database where it lies now, else of any place.
+
+        Raises:
+            StorageError: The file is there and cannot be read.
+        """
+        last = self.last()
+        if last is None or last.path == self._database:
+            return last
+        here = [each for each in self.read().checkpoints if each.path == self._database]
+        return here[-1] if here else last
 
     def is_genuine(self, checkpoint: Checkpoint) -> bool:
         """Return whether a key of this user signed the checkpoint, for this database.

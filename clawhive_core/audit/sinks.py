@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -15,7 +16,7 @@ import anyio
 
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.errors import ClawHiveError, SinkFailed, StorageError
-from clawhive_core.events.kinds import SINK_FAILED, SINK_RECOVERED
+from clawhive_core.events.kinds import SINK_DELIVERED, SINK_FAILED, SINK_RECOVERED
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
@@ -40,55 +41,86 @@ class SinkFailure:
     message: str
 
 
-_Failures = dict[tuple[str, int], SinkFailure]
-"""The failures after which a sink has not caught up, by its name and the first event it lacks."""
-
-
 def open_failures(log: Ledger) -> Mapping[str, SinkFailure]:
-    """Return by sink what the log says of failures after which it has not caught up."""
-    return _first_by_sink(_logged_failures(log))
+    """Return by sink what the log says of failures after which it has not caught up.
 
-
-def _logged_failures(log: Ledger) -> _Failures:
-    found: _Failures = {}
-    for stored in reversed(log.find(EventsWhere(kind="sink")).items):
-        _fold(found, stored)
-    return found
-
-
-def _first_by_sink(found: _Failures) -> Mapping[str, SinkFailure]:
-    """Return of each sink the failure of the earliest event, a required one before others."""
-    ordered = sorted(found.values(), key=lambda each: (not each.required, each.from_seq))
-    return {each.sink: each for each in reversed(ordered)}
-
-
-def _fold(found: _Failures, stored: StoredEvent) -> None:
-    """Let one event change what is known of the sinks.
-
-    Processes fail at different events, so a recovery ends the failures of what it delivered.
+    Raises:
+        StorageError: The log cannot be read, or an event does not say what a sink lacks.
     """
-    body, kind = stored.event.body, stored.event.kind
-    if kind == SINK_RECOVERED:
-        delivered = range(int(body["from_seq"]), int(body["to_seq"]) + 1)
-        over = [key for key in found if key[0] == body["sink"] and key[1] in delivered]
-    elif kind == SINK_FAILED:
-        over = [key for key in found if key[0] == body["sink"] and not found[key].required]
-    else:
-        return
-    for key in over:
-        del found[key]
-    if kind == SINK_FAILED:
-        name, from_seq = str(body["sink"]), int(body["from_seq"])
-        failure = SinkFailure(name, bool(body["required"]), from_seq, str(body["message"]))
-        found.setdefault((name, from_seq), failure)
+    said = _Said()
+    said.read(log)
+    return said.first()
+
+
+@dataclass(slots=True)
+class _Said:
+    """The log's word on sinks, by all processes over it."""
+
+    failures: dict[tuple[str, int], SinkFailure] = field(
+        default_factory=dict[tuple[str, int], SinkFailure]
+    )
+    """Those after which a sink has not caught up, by its name and the first event it lacks."""
+    delivered: dict[str, int] = field(default_factory=dict[str, int])
+    """The number up to which each required sink has every event."""
+    seq: int = 0
+
+    def read(self, log: Ledger) -> None:
+        """Take in what was written since it was read last.
+
+        Raises:
+            StorageError: As `open_failures`.
+        """
+        tip = log.tip()
+        for stored in reversed(log.find(EventsWhere(kind="sink", after_seq=self.seq)).items):
+            try:
+                self._fold(stored.event.kind, stored.event.body)
+            except (KeyError, TypeError, ValueError):
+                raise StorageError(
+                    f"Event #{stored.seq} does not say what its audit sink lacks.",
+                    place=f"#{stored.seq}",
+                    fix="clawhive audit verify",
+                ) from None
+        self.seq = 0 if tip is None else tip[0]
+
+    def first(self) -> Mapping[str, SinkFailure]:
+        """Return of each sink the failure of the earliest event, a required one before others."""
+        ordered = sorted(
+            self.failures.values(), key=lambda each: (not each.required, each.from_seq)
+        )
+        return {each.sink: each for each in reversed(ordered)}
+
+    def _fold(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Let one event change what is known.
+
+        Processes fail at different events, so a recovery ends the failures of what it delivered.
+        """
+        found, name = self.failures, str(body["sink"])
+        before = self.delivered.get(name, 0)
+        if kind == SINK_RECOVERED:
+            first, last = int(body["from_seq"]), int(body["to_seq"])
+            over = [key for key in found if key[0] == name and first <= key[1] <= last]
+            self.delivered[name] = max(before, last) if first <= before + 1 else before
+        elif kind == SINK_DELIVERED:
+            over, self.delivered[name] = [], max(before, int(body["to_seq"]))
+        elif kind == SINK_FAILED:
+            over = [key for key in found if key[0] == name and not found[key].required]
+        else:
+            return
+        for key in over:
+            del found[key]
+        if kind == SINK_FAILED:
+            from_seq = int(body["from_seq"])
+            failure = SinkFailure(name, bool(body["required"]), from_seq, str(body["message"]))
+            found.setdefault((name, from_seq), failure)
 
 
 class SinkFanout:
     """Hands every committed event to every sink, each at its own pace.
 
     An effect waits until each required sink has taken its intent. One that fails stops effects, in
-    every process over the log, until it has taken all since then; the log remembers both. Another
-    sink is skipped for that batch and counted.
+    every process over the log, until it has taken all since then; the log remembers both, and up
+    to which event it has all: what a process left that was killed, or that no hive wrote, comes
+    first. Another sink is skipped for that batch and counted.
 
     Args:
         log: Whose events.
@@ -120,8 +152,7 @@ class SinkFanout:
         ]
         self._needed = [each for each in self._deliveries if each.required]
         self._missing = sorted(needed - {sink.name for sink in sinks})
-        self._seen: int | None = None
-        self._logged: _Failures = {}
+        self._said = _Said()
         self._unlisten = log.listen(self._take) if sinks else _nothing
 
     @property
@@ -140,6 +171,10 @@ class SinkFanout:
 
     def pumping(self) -> Coroutine[Any, Any, None] | None:
         """Return `pump` where there is any sink to deliver events to."""
+        if self._needed:
+            self._said.read(self._log)
+            for each in self._needed:
+                each.begin(self._said.delivered.get(each.name, 0))
         return self.pump() if self._deliveries else None
 
     async def pump(self) -> None:
@@ -161,6 +196,7 @@ class SinkFanout:
         for each in self._deliveries:
             with suppress(ClawHiveError):  # its events can no longer be read
                 await each.deliver(at_once=True)
+                await each.settle()
             await each.close(self._close_seconds)
         with suppress(ClawHiveError):  # it refuses all else, too
             await self._remember_losses()
@@ -173,29 +209,22 @@ class SinkFanout:
                 fix="install or mend its plugin (`clawhive plugins`), or take it from"
                 " `audit.required_sinks`",
             )
-        failures = self._open_failures()
+        try:
+            self._said.read(self._log)
+        except StorageError as error:
+            raise SinkFailed(error.message, place=error.place, fix=error.fix) from error
+        failures = self._said.first()
         for each in self._needed:
             await each.acknowledge(seq, failures.get(each.name))
 
     async def _remember_losses(self) -> None:
         """Have the log say what a required sink lacks, also where another process recovered."""
         await self._log.flush()
-        failures = self._open_failures()
+        self._said.read(self._log)
+        failures = self._said.first()
         for each in self._needed:
             if each.name not in failures:
                 each.report()
-
-    def _open_failures(self) -> Mapping[str, SinkFailure]:
-        """Return what the log says of the sinks, by all processes over it."""
-        tip = self._log.tip()
-        last = 0 if tip is None else tip[0]
-        if self._seen is None:
-            self._logged = _logged_failures(self._log)
-        else:
-            for stored in self._log.events(since=self._seen):
-                _fold(self._logged, stored)
-        self._seen = last
-        return _first_by_sink(self._logged)
 
     def _take(self, events: Sequence[StoredEvent]) -> None:
         for each in self._deliveries:
@@ -206,7 +235,8 @@ class Delivery:
     """Hands events to one sink, in order.
 
     A required sink that failed is given, once it is tried again, all events of the log since what
-    it lacks: those of other processes, and some twice.
+    it lacks: those of other processes, and some twice. So is one of which the log does not say that
+    it has what is there already.
     """
 
     def __init__(self, log: Ledger, sink: AuditSink, seconds: float, *, required: bool) -> None:
@@ -219,12 +249,47 @@ class Delivery:
         self._lock = threading.Lock()
         self._waiting: deque[StoredEvent] = deque()
         self._taken = 0
+        self._settled = 0
+        """The number up to which it has every event, of other processes too."""
+        self._beyond = set[int]()
+        """What it has after that."""
         self._failure: SinkFailure | None = None
+        self._is_reported = False
         self._rests_until = 0.0
         self._overflowed = False
         """Whether events were committed that do not wait here, since the log has them."""
         self._wake: Callable[[], None] = _nothing
         self._delivered: anyio.Event | None = None
+
+    def begin(self, settled: int) -> None:
+        """Begin with what lies in the log and that nobody says the sink has.
+
+        Args:
+            settled: The number up to which it has every event.
+        """
+        self._settled = settled
+        if any(each.event.kind != SINK_DELIVERED for each in self._log.events(since=settled)):
+            why = "they were there before this process, and nobody said that it has them"
+            self._failure = SinkFailure(self.name, self.required, settled + 1, why)
+
+    async def settle(self) -> None:
+        """Have the log say that the sink has every event, giving it those of other processes."""
+        if not self.required or self._failure is not None:
+            return
+        last, is_news, events = 0, False, self._log.events(since=self._settled)
+        while page := list(islice(events, _PAGE)):
+            is_news = is_news or any(each.event.kind != SINK_DELIVERED for each in page)
+            missing = [each for each in page if each.seq not in self._beyond]
+            if is_news and missing and not await self._write(missing):
+                return
+            last = page[-1].seq
+        if is_news:
+            self._settle(last)
+            self._log.post(Event(SINK_DELIVERED, {"sink": self.name, "to_seq": last}))
+
+    def _settle(self, seq: int) -> None:
+        self._settled = seq
+        self._beyond = {each for each in self._beyond if each > seq}
 
     def take(self, events: Sequence[StoredEvent]) -> None:
         """Queue committed events; called from the log's thread."""
@@ -267,6 +332,9 @@ class Delivery:
         # What waits behind a failure of a required sink comes with what it lacks, not before it.
         while not (self.required and self._failure) and (batch := self._cleared()):
             await self._write(batch)
+        if len(self._beyond) >= _PAGE:
+            with suppress(StorageError):  # the log cannot be read for now
+                await self.settle()
         self._tell()
 
     async def acknowledge(self, seq: int, failure: SinkFailure | None) -> None:
@@ -335,6 +403,9 @@ class Delivery:
                 last = page[-1].seq
             with self._lock:
                 self._failure = self._failure if self._overflowed else None
+        self._is_reported = False
+        if failure.from_seq <= self._settled + 1:
+            self._settle(last)
         facts = {"sink": self.name, "from_seq": failure.from_seq, "to_seq": last}
         self._log.post(Event(SINK_RECOVERED, facts))
 
@@ -349,6 +420,8 @@ class Delivery:
             self._fail(batch[0].seq, error)
             return False
         self._taken = max(self._taken, batch[-1].seq)
+        if self.required:
+            self._beyond.update([each.seq for each in batch])
         return True
 
     def _fail(self, seq: int, error: Exception) -> None:
@@ -356,17 +429,17 @@ class Delivery:
         self.failures += 1
         message = preview(f"{type(error).__name__}: {error}")
         with self._lock:
-            first = self._failure is None
             from_seq = seq if self._failure is None else min(seq, self._failure.from_seq)
             self._failure = SinkFailure(self.name, self.required, from_seq, message)
             self._rests_until = time.monotonic() + _PAUSE_SECONDS
-        if first:
+        if not self._is_reported:
             self.report()
 
     def report(self) -> None:
         """Tell the log what the sink lacks, if anything."""
         if (failure := self._failure) is None:
             return
+        self._is_reported = True
         facts = {"sink": self.name, "required": self.required}
         facts |= {"from_seq": failure.from_seq, "message": failure.message}
         with suppress(ClawHiveError):  # a log that refuses lets nothing happen either

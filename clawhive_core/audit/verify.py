@@ -137,7 +137,7 @@ class _Check:
         self._blobs: set[str] = set()
         self._tombstones: set[str] = set()
         self._youngest: tuple[str, int] = ("", 0)
-        """When the youngest row was written that refers to a tombstone, and which one it is."""
+        """The time of the youngest row that refers to a tombstone, and that row's number."""
         self._pruned_before = ""
 
     def report(self) -> VerifyReport:

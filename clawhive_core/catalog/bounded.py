@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import anyio
@@ -50,6 +51,8 @@ class Bounded(Generic[T]):
             self._task: Task[T] = loop.create_task(contained)
         self._grace = grace
         self._over: Future[None] | None = None
+        self._more = 0.0
+        """Ends with the work, its time, or a cut, whichever is first."""
         self.is_cut = False
         """Whether it was to end before its time."""
 
@@ -62,7 +65,12 @@ class Bounded(Generic[T]):
         """Have `wait` stop the work now, as if its time were up; from any thread."""
         self.is_cut = True
         if (over := self._over) is not None:
-            over.get_loop().call_soon_threadsafe(_settle, over)
+            over.get_loop().call_soon_threadsafe(self._settle)
+
+    def extend(self, seconds: float) -> None:
+        """Give it more time, or less of what it was given: waiting for a person does not count."""
+        self._more += seconds
+        self._settle()
 
     def late_result(self) -> T | None:
         """Return what the work answered after its caller was cancelled, None where it did not."""
@@ -89,8 +97,10 @@ class Bounded(Generic[T]):
             # what never waits costs neither timer nor future.
             if sys.version_info < (3, 12):
                 await asyncio.sleep(0)
-            if not task.done():
-                await self._ended(ends - time.monotonic())
+            while not task.done() and not self.is_cut:
+                if (left := ends + self._more - time.monotonic()) <= 0:
+                    break
+                await self._until(left)
         except asyncio.CancelledError:
             await self._stop()
             raise
@@ -99,19 +109,24 @@ class Bounded(Generic[T]):
             raise Overdue("abandoned" if self.abandoned else "stopped")
         return self._answer()
 
-    async def _ended(self, seconds: float) -> None:
+    async def _until(self, seconds: float) -> None:
         """Return when the work has ended, its time is up or it is cut, whichever is first."""
         # A future of our own where `asyncio.wait` would do: every call that waits passes here.
         loop = self._task.get_loop()
         over = self._over = loop.create_future()
         if self.is_cut:
             return
-        self._task.add_done_callback(lambda _: _settle(over))
-        timer = loop.call_later(max(0.0, seconds), _settle, over)
+        settle, context = self._settle, copy_context()  # one each where two would be made
+        self._task.add_done_callback(settle, context=context)
+        timer = loop.call_later(max(0.0, seconds), settle, context=context)
         try:
             await over
         finally:
             timer.cancel()
+
+    def _settle(self, _: object = None) -> None:
+        if (over := self._over) is not None and not over.done():
+            over.set_result(None)
 
     def _answer(self) -> T:
         if self._task.cancelled():
@@ -162,11 +177,6 @@ async def _contained(work: Awaitable[T]) -> T:
         if isinstance(error, CancelledError | GeneratorExit):
             raise
         raise Escaped(error) from error
-
-
-def _settle(ended: Any) -> None:
-    if not ended.done():
-        ended.set_result(None)
 
 
 def _forget(task: Any) -> None:

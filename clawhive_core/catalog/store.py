@@ -16,11 +16,12 @@ import anyio
 from clawhive_core.catalog.assembly import Preferences, assemble
 from clawhive_core.catalog.bounded import Overdue, run_bounded
 from clawhive_core.catalog.catalog import EMPTY, Catalog, Tool
-from clawhive_core.catalog.listing import admitted, problem_of_tool
+from clawhive_core.catalog.declarations import Declarations
+from clawhive_core.catalog.listing import problem_of_tool
 from clawhive_core.catalog.validation import unusable
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.tools import ToolMeta
+from clawhive_core.model.tools import Code, ToolMeta
 from clawhive_core.protocols.provider import ChangingProvider, ToolProvider
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class CatalogStore:
         preferences: Who serves a contested name.
         note: Called with a sentence for each provider that could not be listed or closed, and for
             each tool that is left out.
+        declarations: What the user declares of tools.
         list_seconds: How long one provider may take to list its tools.
         close_seconds: How long one provider may take to close.
         grace_seconds: How long it may then take to stop.
@@ -72,6 +74,7 @@ class CatalogStore:
         self,
         preferences: Preferences | None = None,
         note: Callable[[str], None] = lambda _: None,
+        declarations: Declarations | None = None,
         list_seconds: float = 10.0,
         close_seconds: float = 10.0,
         grace_seconds: float = 1.0,
@@ -79,15 +82,26 @@ class CatalogStore:
         self.current: Catalog = EMPTY
         self._preferences = preferences or Preferences()
         self._note = note
+        self._declarations = declarations or Declarations()
         self._list_seconds = list_seconds
         self._close_seconds = close_seconds
         self._grace_seconds = grace_seconds
         self._providers: list[ToolProvider] = []
         self._listings: dict[int, Sequence[tuple[ToolMeta, str | None]]] = {}
         """The tools of each provider, with the reason why a tool of it cannot be offered."""
+        self._code: dict[int, Code | None] = {}
         self._contracts: dict[str, Any] = {}
         self._schemas: dict[str, str | None] = {}
         self._news = _News()
+        self._subscribers: list[Callable[[], None]] = []
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` after each new revision, in any thread; return what ends that.
+
+        It must not raise.
+        """
+        self._subscribers.append(changed)
+        return partial(self._subscribers.remove, changed)
 
     def put(self, provider: ToolProvider, tools: Sequence[ToolMeta]) -> Catalog:
         """Register a provider of this process, or renew what it lists, without waiting."""
@@ -96,12 +110,22 @@ class CatalogStore:
         self._hold(provider, _name_of(provider), tools)
         return self._assemble()
 
-    async def add_foreign(self, *providers: ToolProvider) -> Catalog:
-        """Register providers of plugins; none may stand under a name of ClawHive's own."""
+    async def add_foreign(
+        self,
+        *providers: ToolProvider,
+        code_of: Callable[[ToolProvider], Code | None] = lambda _: None,
+    ) -> Catalog:
+        """Register providers of plugins; none may stand under a name of ClawHive's own.
+
+        Args:
+            *providers: They.
+            code_of: Returns what reads the code that a provider's tools run.
+        """
         good = [provider for provider in providers if not _is_reserved(_name_of(provider))]
         for provider in providers:
             if provider not in good:
                 self._note(f"a plugin's provider calls itself `{_name_of(provider)}`: reserved")
+        self._code.update({id(provider): code_of(provider) for provider in good})
         return await self.add(*good)
 
     async def add(self, *providers: ToolProvider) -> Catalog:
@@ -192,14 +216,31 @@ class CatalogStore:
         good = [meta for meta in listed if isinstance(meta, ToolMeta)]
         if len(good) < len(listed):
             self._note(f"provider `{name}` lists {len(listed) - len(good)} things that are no tool")
-        own = [
-            meta if meta.provider_id == name else replace(meta, provider_id=name) for meta in good
-        ]
-        self._hold(provider, name, own)
+        self._hold(provider, name, [self._as_offered(provider, name, meta) for meta in good])
+
+    def _as_offered(self, provider: ToolProvider, name: str, meta: ToolMeta) -> ToolMeta:
+        """Return a tool with its provider's id and, where that is a plugin's, with its code.
+
+        What others write, as a server, runs there: its text counts instead.
+        """
+        code = None if meta.text_counts else self._code.get(id(provider))
+        code = meta.code if _is_own(name) else code
+        if meta.provider_id == name and meta.code is code:
+            return meta
+        return replace(meta, provider_id=name, code=code)
 
     def _hold(self, provider: ToolProvider, name: str, tools: Sequence[ToolMeta]) -> None:
-        listed = [(meta, self._problem_of(meta)) for meta in _as_listed(name, tools)]
-        self._listings[id(provider)] = listed
+        admitted = self._as_admitted(name, tools)
+        self._listings[id(provider)] = [(meta, self._problem_of(meta)) for meta in admitted]
+
+    def _as_admitted(self, name: str, tools: Sequence[ToolMeta]) -> Sequence[ToolMeta]:
+        """Return the tools as they are admitted: ClawHive's own and those of skills as they are.
+
+        A skill's provider knows which of its handlers may run outside a sandbox engine.
+        """
+        if _is_own(name):
+            return tools
+        return [self._declarations.admitted(meta) for meta in tools]
 
     def _assemble(self) -> Catalog:
         tools: list[Tool] = []
@@ -208,15 +249,18 @@ class CatalogStore:
             for meta, problem in self._listings.get(id(provider), ()):
                 tools.append(Tool(meta, provider))
                 problems[id(meta)] = problem
-        before = self.current.dropped
+        before = self.current
         self.current = assemble(tools, self._preferences, lambda meta: problems[id(meta)])
         for drop in self.current.dropped:
-            if drop not in before:
+            if drop not in before.dropped:
                 self._note(f"`{drop.name}` of `{drop.provider_id}` is left out: {drop.reason}")
         self._contracts.pop(self.current.revision, None)
         self._contracts[self.current.revision] = self.current.contracts
         while len(self._contracts) > _KEPT_REVISIONS:
             del self._contracts[next(iter(self._contracts))]
+        if self.current.revision != before.revision:
+            for changed in (*self._subscribers,):
+                changed()
         return self.current
 
     def _problem_of(self, meta: ToolMeta) -> str | None:
@@ -277,16 +321,6 @@ def _is_reserved(name: str) -> bool:
 def _is_own(name: str) -> bool:
     """Whether a provider is ClawHive's own, or a skill's, whose contract was checked."""
     return _is_reserved(name) and name != LOCAL
-
-
-def _as_listed(name: str, tools: Sequence[ToolMeta]) -> list[ToolMeta]:
-    """Return the tools as they are admitted: ClawHive's own and those of skills as they are.
-
-    A skill's provider knows which of its handlers may run outside a sandbox engine.
-    """
-    if _is_own(name):
-        return list(tools)
-    return [admitted(meta) for meta in tools]
 
 
 def _name_of(provider: ToolProvider) -> str:

@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "Run a task type of a skill, or an agent's loop over a prompt.",
     "runs": "Look at runs, go on with them, cancel and repeat them.",
     "approvals": "Look at calls that wait for a person, and answer them.",
-    "tools": "List, show and call tools.",
+    "tools": "List, show, declare and call tools.",
     "skills": "List, show, check and make skills, switch and trust them.",
     "plugins": "List, check, sync and make plugins.",
     "audit": "Read and verify the event log.",

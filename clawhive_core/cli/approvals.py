@@ -175,12 +175,14 @@ def approve(settings: Settings, approval: str, **options: Unpack[_Answer]) -> No
     """Let a call happen, once, exactly as shown or as you edit it.
 
     A wider scope than `once` also gives the rights that `show` lists, so that calls like it need no
-    further answer. An unsafe tool is approved call by call.
+    further answer. An unsafe tool is approved call by call. The call of a client of `clawhive serve
+    mcp` is approved at a terminal only.
     """
     from clawhive_core.config import refuse_inside_run
     from clawhive_core.policy.grants import duration
 
     refuse_inside_run(os.environ, "approvals")
+    approval = _shown_to_person(settings, approval, as_json=options["as_json"])
     if options["everything"]:
         _approve_equal(settings, approval, options)
         return
@@ -218,6 +220,30 @@ def deny(
     with _book(settings) as (book, config):
         found = book.resolve(approval, "deny", by=_person(config), reason=reason)
     _print_answer(settings, found, as_json=as_json)
+
+
+def _shown_to_person(settings: Settings, approval: str, *, as_json: bool) -> str:
+    """Return the id to answer; a client's call is shown first, and confirmed by a person.
+
+    A client's agent often has a shell of its own, with the user's rights.
+
+    Raises:
+        UsageError: It is a client's, and there is no terminal.
+    """
+    with _book(settings) as (book, _):
+        found = book.find(approval)
+        given = book.input_of(found)
+    if not found.principal.startswith("client:"):
+        return found.approval_id
+    if as_json or not is_terminal(sys.stdin, sys.stdout, sys.stderr):
+        raise UsageError(
+            f"this call is of {found.principal}: a person approves it at a terminal",
+            place=found.approval_id,
+            fix=f"run `clawhive approvals approve {short(found.approval_id)}` in a terminal",
+        )
+    say(*describe(found, given))
+    confirm("Approve it?", abort=True)
+    return found.approval_id
 
 
 def _approve_equal(settings: Settings, approval: str, options: _Answer) -> None:
@@ -261,7 +287,7 @@ def _book(settings: Settings) -> Generator[tuple[ApprovalBook, Config]]:
     log = settings.log()
     try:
         config = settings.config()
-        yield approval_book(log, config, os.environ), config
+        yield approval_book(log, config), config
     finally:
         log.close()
 
@@ -316,6 +342,9 @@ def _print_next(settings: Settings, found: Approval) -> None:
     """Say how to go on: with the run that a person started, where a sub-agent's call waited."""
     from clawhive_core.runs.record.lineage import ancestry
 
+    if found.principal.startswith("client:"):
+        note(f"go on: {found.principal} makes the same call again")
+        return
     with _book(settings) as (book, _):
         first = next(iter(ancestry(book.log, found.run_id)), (found.run_id, None))[0]
     note(f"go on: clawhive runs resume {short(first)}")

@@ -11,8 +11,9 @@ import click
 
 from clawhive_core.cli.approvals import describe, edited_by_hand, granted_lines
 from clawhive_core.cli.grants import suspended_lines, suspended_rights
-from clawhive_core.cli.output import ask, is_terminal, say
+from clawhive_core.cli.output import ask, is_terminal, put, say
 from clawhive_core.errors import ClawHiveError, RunError, UsageError
+from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from clawhive_core.cli.progress import ProgressLine
     from clawhive_core.hive.hive import Hive
     from clawhive_core.model.approvals import Approval, ApprovalScope
+    from clawhive_core.model.questions import Answer, Question
     from clawhive_core.policy.answers import AnswerOptions, Edited, Verdict
     from clawhive_core.runs.options import ApproveMode
     from clawhive_core.runs.requests import RunOptions
@@ -100,6 +102,131 @@ class Terminal:
                 with self._line.hidden():
                     await _Question(self.hive, approval).ask()
 
+    async def reply(self, question: Question) -> Answer:
+        """Put somebody else's question to the person, set off from ours."""
+        import anyio
+
+        lock = self._one_at_a_time = self._one_at_a_time or anyio.Lock()
+        async with lock:
+            with self._line.hidden():
+                return await _Foreign(question).ask()
+
+
+@dataclass(slots=True)
+class _Foreign:
+    """A question that is not ours, in front of one person; the end of input cancels it."""
+
+    question: Question
+
+    async def ask(self) -> Answer:
+        from clawhive_core.model.questions import Answer
+
+        question = self.question
+        say("", f"A question of {question.source}, not of ClawHive; it gets the answer:", err=True)
+        put(question.message.rstrip("\n") + "\n", err=True)
+        if question.url is not None:
+            return await self._open(question.url)
+        if _asks_for_secret(question):
+            say("It seems to ask for a secret. Whatever is typed here is sent to it.", err=True)
+        values: dict[str, Any] = {}
+        for name, schema in question.fields.items():
+            answered, value = await self._value(name, schema)
+            if not answered:
+                return Answer("cancel")
+            if value is not None:
+                values[name] = value
+        for name, value in values.items():
+            say(f"  {name}: {preview(str(value))}", err=True)
+        line = await _line(f"Send this to {question.source}?   y yes   n no > ")
+        if line is None:
+            return Answer("cancel")
+        if line.lower() not in {"y", "yes"}:
+            return Answer("decline")
+        return Answer("accept", values)
+
+    async def _open(self, url: str) -> Answer:
+        from clawhive_core.model.questions import Answer
+
+        say(f"It wants this address opened: {url}", err=True)
+        say("What is typed there goes past ClawHive; look at its host.", err=True)
+        line = await _line("Open it in your browser?   y yes   n no > ")
+        if line is None:
+            return Answer("cancel")
+        if line.lower() not in {"y", "yes"}:
+            return Answer("decline")
+        import webbrowser
+
+        webbrowser.open(url)
+        return Answer("accept")
+
+    async def _value(self, name: str, schema: Mapping[str, Any]) -> tuple[bool, Any]:
+        """Return whether the person went on, and the value of one field, None for none."""
+        needed = name in self.question.required
+        shown = preview(str(schema.get("title") or name))
+        about = preview(str(schema.get("description") or ""))
+        hint = _hint(schema) + ("" if needed else "; Enter for none")
+        while True:
+            line = await _line(f"  {shown} {f'({about}) ' if about else ''}[{hint}] > ")
+            if line is None:
+                return False, None
+            if not line and not needed:
+                return True, schema.get("default")
+            try:
+                return True, _read(line, schema)
+            except ValueError as error:
+                say(f"  {error}", err=True)
+
+
+def _asks_for_secret(question: Question) -> bool:
+    parts = [question.message, *question.fields, *map(str, question.fields.values())]
+    return any(word in part.lower() for part in parts for word in _SECRETS)
+
+
+_SECRETS = (
+    *("password", "passphrase", "token", "secret", "api key", "api_key", "apikey", "credential"),
+    *("private key", "one-time", "otp", "cvv", "card number", "security code"),
+)
+
+
+def _choices(schema: Mapping[str, Any]) -> list[str]:
+    titled: Sequence[Any] = schema.get("oneOf") or schema.get("anyOf") or ()
+    listed: Sequence[Any] = schema.get("enum") or [each["const"] for each in titled]
+    return [str(each) for each in listed]
+
+
+def _hint(schema: Mapping[str, Any]) -> str:
+    if choices := _choices(schema):
+        return "one of " + ", ".join(preview(each) for each in choices[:20])
+    if schema.get("type") == "array":
+        return f"several, with commas between: {_hint(schema.get('items') or {})}"
+    if schema.get("type") == "boolean":
+        return "y or n"
+    return str(schema.get("type") or "text").replace("string", "text")[:20]
+
+
+def _read(line: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value that a line stands for.
+
+    Raises:
+        ValueError: It stands for none that the schema allows.
+    """
+    kind, choices = schema.get("type"), _choices(schema)
+    if kind == "array":
+        return [_read(each.strip(), schema.get("items") or {}) for each in line.split(",")]
+    if kind == "boolean":
+        if line.lower() not in {"y", "yes", "true", "n", "no", "false"}:
+            raise ValueError("y or n")
+        return line.lower() in {"y", "yes", "true"}
+    if kind in {"integer", "number"}:
+        value = int(line) if kind == "integer" else float(line)
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(f"from {low} to {high}")
+        return value
+    if choices and line not in choices:
+        raise ValueError(f"one of {', '.join(choices[:20])}")
+    return line
+
 
 @dataclass(slots=True)
 class _Question:
@@ -160,8 +287,12 @@ class _Question:
 
         book = GrantBook(self.hive.config.user_dir, self.hive.log)
         tool = self.hive.catalog.current.meta_of(self.approval.tool)
-        suspended = [] if tool is None else suspended_rights(book, tool)
-        return [line for each in suspended for line in suspended_lines(each)]
+        if tool is None:
+            return []
+        lines = [line for each in suspended_rights(book, tool) for line in suspended_lines(each)]
+        if self.hive.declarations.state(tool) == "changed":
+            lines.append(f"changed  since you declared it: clawhive tools show {tool.name}")
+        return lines
 
     async def _edit(self) -> None:
         try:

@@ -151,13 +151,13 @@ def rebuild(settings: Settings, *, check: bool, as_json: bool) -> int:
     import os
 
     from clawhive_core.config.trust import refuse_inside_run
-    from clawhive_core.hive.project_log import claims_of, rebuild_tables
+    from clawhive_core.hive.project_log import claims_of
 
     if not check:
         refuse_inside_run(os.environ, "the log's tables")
     log = settings.log()
     try:
-        found = log.compare() if check else rebuild_tables(log)
+        found = log.compare() if check else log.rebuild()
         others = claims_of(log) if check and not found else []
     finally:
         log.close()

@@ -11,7 +11,7 @@ import click
 from clawhive_core.cli.settings import Settings
 from clawhive_core.errors import ClawHiveError, PluginError
 
-Listing = Sequence[tuple[str, str]]
+Listing = Sequence[tuple[str, str, str | None]]
 Contributed = Mapping[str, tuple[str, Callable[[], click.Command]]]
 
 
@@ -36,12 +36,22 @@ def _commands(settings: Settings, listing: Listing) -> Contributed:
 
     is_on = _switch(settings)
     found: dict[str, tuple[str, Callable[[], click.Command]]] = {}
-    for plugin_id, text in listing:
-        if not is_on(plugin_id):
+    for plugin_id, text, contested in listing:
+        if not is_on(plugin_id) or not (contested is None or _counts(settings, contested)):
             continue
         for name, line in commands_in(text):
             found.setdefault(name, (line, partial(_load, settings, plugin_id, name)))
     return found
+
+
+def _counts(settings: Settings, package: str) -> bool:
+    """Whether a package is what the user chose, or ClawHive's own, for an id that others claim."""
+    try:
+        records = settings.plugins().records()
+    except ClawHiveError:
+        return False
+    modules = [each.module for each in records if each.status == "ok"]
+    return any(module.replace(":", ".").partition(".")[0] == package for module in modules)
 
 
 def _switch(settings: Settings) -> Callable[[str], bool]:

@@ -70,6 +70,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     yield from _plugins(settings)
     yield from _engines(settings)
     yield _handlers(config)
+    yield from _declared(settings, config)
 
 
 def _configuration(config: Config) -> Iterator[Check]:
@@ -88,7 +89,7 @@ def _configuration(config: Config) -> Iterator[Check]:
 
 def _storage(settings: Settings, config: Config) -> Iterator[Check]:
     from clawhive_core.audit.sinks import open_failures
-    from clawhive_core.hive.project_log import SOFTWARE, open_log
+    from clawhive_core.hive.project_log import SOFTWARE, open_log, require_newest
 
     if not settings.has_log():
         if os.access(config.root, os.W_OK):
@@ -100,6 +101,7 @@ def _storage(settings: Settings, config: Config) -> Iterator[Check]:
     try:
         with closing(open_log(config, settings.plugins)) as log:
             log.require_rights()
+            require_newest(log, config.user_dir)
             failures = open_failures(log).values()
     except ClawHiveError as error:
         yield Check("storage", "problem", error.message, error.fix)
@@ -161,7 +163,8 @@ def _plugins(settings: Settings) -> Iterator[Check]:
         if record.error is not None:
             yield Check(f"plugin {record.id}", "problem", record.error.message, record.error.fix)
         else:
-            tools = f"{len(record.tools)} tools"
+            is_dynamic = not record.tools and "clawhive_tool_providers" in record.hooks
+            tools = "tools listed when it runs" if is_dynamic else f"{len(record.tools)} tools"
             yield Check(f"plugin {record.id}", "ok", f"{record.version}, {record.status}, {tools}")
     for finding in manager.unknown_ids():
         yield Check("plugins", "problem", finding.message)
@@ -175,7 +178,9 @@ def _engines(settings: Settings) -> Iterator[Check]:
     for program in settings.config().get("sandbox.commands"):
         engines = [engine for engine in found if program in engine.programs]
         if engines:
-            names = ", ".join(f"{engine.name} {engine.version}" for engine in engines)
+            names = ", ".join(
+                f"{engine.name} {engine.version} ({engine.isolation})" for engine in engines
+            )
             yield Check(f"sandbox {program}", "ok", names)
         else:
             way = engine_hint(program.split()[0], found)
@@ -198,3 +203,32 @@ def _handlers(config: Config) -> Check:
     refuses = config.get("sandbox.unfenced") == "refuse"
     fix = None if refuses else 'set `[sandbox] unfenced = "refuse"` to run none without it'
     return Check("skill handlers", "missing", f"the fence lacks {'; '.join(missing)}", fix)
+
+
+def _declared(settings: Settings, config: Config) -> Iterator[Check]:
+    """Say which of the user's declarations of tools count no more, as the tools changed."""
+    from clawhive_core.catalog.declarations import Declarations
+    from clawhive_core.cli.loop import run_async
+
+    if not Declarations.of(config):
+        return
+
+    async def found() -> dict[str, str]:
+        async with settings.hive() as hive:
+            metas = map(hive.catalog.current.meta_of, hive.declarations)
+            return {meta.name: hive.declarations.state(meta) for meta in metas if meta is not None}
+
+    try:
+        states = run_async(found())
+    except ClawHiveError as error:
+        yield Check("declared tools", "problem", error.message, error.fix)
+        return
+    count = sum(state == "declared" for state in states.values())
+    yield Check("declared tools", "ok", f"{count} by you")
+    for name, state in states.items():
+        fix = f"clawhive tools declare {name}"
+        if state == "changed":
+            yield Check(f"declared {name}", "problem", "it changed since, and each call asks", fix)
+        elif state == "author":
+            what = "its author declares it, and what you declare does not count"
+            yield Check(f"declared {name}", "problem", what, f"{fix} --remove")

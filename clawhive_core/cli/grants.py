@@ -7,7 +7,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
@@ -245,13 +244,16 @@ def _tools(settings: Settings) -> FindTool:
 def _book(
     settings: Settings, *, make: bool = False
 ) -> Generator[tuple[GrantBook, Config, Ledger | None]]:
-    from clawhive_core.hive.project_log import open_log
+    from clawhive_core.hive.project_log import open_log, sign_changes
     from clawhive_core.policy.grants import GrantBook
 
     config = settings.config()
     log = open_log(config, settings.plugins) if make or settings.has_log() else None
+    before = None if log is None else log.tip()
     try:
         yield GrantBook(config.user_dir, log), config, log
+        if log is not None and (problem := sign_changes(log, config.user_dir, before)):
+            note(f"note: {problem}")
     finally:
         if log is not None:
             log.close()
@@ -314,7 +316,7 @@ def _task(text: str, log: Ledger | None) -> RunRecord:
 
 
 def _variables(config: Config, wish: Wish, log: Ledger | None) -> dict[str, str]:
-    found = {"workspace": str(config.root), "home": os.environ.get("HOME") or str(Path.home())}
+    found = {"workspace": str(config.root), "home": config.home}
     if wish.scope == "task":
         found["run"] = _task(wish.scope_id, log).artifacts
     return found

@@ -131,7 +131,7 @@ class OthersText:
 
 
 _unended: dict[bool, OthersText] = {}
-"""Whose text left a line of stderr (True) or stdout unended: a line of ours begins a new one."""
+"""The text of others that left a line of stderr (True) or stdout unended: ours begins a new one."""
 
 
 def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:

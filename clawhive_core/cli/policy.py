@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -216,7 +215,7 @@ def _variables(settings: Settings) -> dict[str, str]:
     return {
         "workspace": str(config.root),
         "run": str(config.root / config.get("run.out") / _OUT),
-        "home": os.environ.get("HOME") or str(Path.home()),
+        "home": config.home,
     }
 
 

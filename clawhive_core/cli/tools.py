@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clawhive_core.cli import declare
 from clawhive_core.cli.asking import approver, connect
 from clawhive_core.cli.grants import print_suspended, suspended_of
 from clawhive_core.cli.inputs import json_object
@@ -31,13 +32,14 @@ from clawhive_core.errors import ClawHiveError, UnknownId
 if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
     from clawhive_core.execution.outcomes import Outcome
+    from clawhive_core.model.refusal import Refusal
     from clawhive_core.model.tools import ToolMeta
     from clawhive_core.runs.requests import RunOptions
 
 
 @click.group(epilog='Example: clawhive tools call file.list --args \'{"path": "."}\'')
 def command() -> None:
-    """List, show and call tools."""
+    """List, show, declare and call tools."""
 
 
 @command.command("list", epilog="Example: clawhive tools list --all")
@@ -72,16 +74,14 @@ def list_(settings: Settings, *, everything: bool, as_json: bool) -> None:
 @click.pass_obj
 def show(settings: Settings, name: str, *, as_json: bool) -> None:
     """Show one tool: its schema, rights and risk, and why its provider serves it."""
-    catalog = run_async(_catalog(settings))
-    tool = catalog.find(name)
-    if tool is None:
-        raise UnknownId(f"there is no tool `{name}`", place=name, fix=_suggest(name, catalog))
-    facts = _tool(tool.meta, catalog)
+    catalog, meta, declaration = run_async(_shown(settings, name))
+    facts = {**_tool(meta, catalog), "declaration": declaration}
     if as_json:
         print_json({"schema": "tool/1", "tool": facts})
     else:
         _print_tool(facts)
-        for grant in suspended_of(settings, tool.meta):
+        declare.print_state(meta.name, declaration)
+        for grant in suspended_of(settings, meta):
             print_suspended(grant)
 
 
@@ -112,6 +112,9 @@ def call(
     return _print_outcome(facts, as_json=as_json)
 
 
+command.add_command(declare.command)
+
+
 async def _catalog(settings: Settings) -> Catalog:
     async with settings.hive() as hive:
         for line in hive.notes:
@@ -119,14 +122,44 @@ async def _catalog(settings: Settings) -> Catalog:
         return hive.catalog.current
 
 
+async def _shown(settings: Settings, name: str) -> tuple[Catalog, ToolMeta, dict[str, Any]]:
+    """Return the catalog, a tool of it, and what the user declares of it.
+
+    Raises:
+        UnknownId: There is no such tool.
+    """
+    async with settings.hive() as hive:
+        for line in hive.notes:
+            note(f"note: {line}")
+        catalog = hive.catalog.current
+        meta = catalog.meta_of(name)
+        if meta is None:
+            raise UnknownId(f"there is no tool `{name}`", place=name, fix=_suggest(name, catalog))
+        return catalog, meta, declare.state_of(hive, meta)
+
+
 async def _call(
     settings: Settings, name: str, arguments: Mapping[str, Any], options: RunOptions
 ) -> dict[str, Any]:
     """Return what came of the call, without the secrets that the log leaves out."""
     async with settings.hive() as hive:
+        if (wrong := _wrong_use(hive.catalog.current, name, arguments)) is not None:
+            return hive.log.redactor.value({"schema": "refusal/1", **wrong.to_dict()})
         connect(options, hive)
         run_id, outcome = await hive.call(name, arguments, options)
         return hive.log.redactor.value(_facts(run_id, outcome))
+
+
+def _wrong_use(catalog: Catalog, name: str, arguments: Mapping[str, Any]) -> Refusal | None:
+    """Return the refusal of a call that no run need be made for: of nothing, or with bad input."""
+    from clawhive_core.catalog.validation import compile_schema
+    from clawhive_core.execution.refusals import bad_input, not_found
+
+    tool = catalog.find(name)
+    if tool is None:
+        return not_found(name, catalog.tools).refusal
+    problems = compile_schema(tool.meta.input_schema)(arguments)
+    return bad_input(tool.meta.name, problems).refusal if problems else None
 
 
 def _words(
@@ -171,6 +204,8 @@ def _print_outcome(facts: Mapping[str, Any], *, as_json: bool) -> int:
         for artifact in facts["artifacts"]:
             note(f"  {artifact['path']}  {artifact['bytes']} bytes")
         note(f"clawhive runs show {short(facts['run_id'])}")
+    if is_refused and "run_id" not in facts:
+        return 2
     return 1 if is_refused or facts["is_error"] else 0
 
 

@@ -73,11 +73,15 @@ def _trust_file(config: Config, *, yes: bool, as_json: bool) -> None:
 def _set_aside(settings: Settings, *, as_json: bool) -> None:
     from clawhive_core.hive.databases import Databases
 
-    moved = Databases(settings.config()).set_aside()
+    databases = Databases(settings.config())
+    is_there = os.path.lexists(databases.path)
+    moved = databases.set_aside() if is_there else databases.path
     if as_json:
         print_json({"schema": "trust-database/1", "path": str(moved), "adopted": False})
-    else:
+    elif is_there:
         say(f"set aside: {moved}", "the next run begins a fresh database")
+    else:
+        say("there is no database to set aside", "the next run begins a fresh one")
 
 
 def _adopt(settings: Settings, database: str, *, yes: bool, as_json: bool) -> None:
@@ -87,13 +91,17 @@ def _adopt(settings: Settings, database: str, *, yes: bool, as_json: bool) -> No
     databases = Databases(settings.config())
     found = databases.find(database)
     gives = found.claims.to_dict()
-    whose = "nobody of yours made it" if found.is_foreign else "it is yours, others wrote into it"
+    given = any(gives.values())
+    whose = "it is yours, others wrote into it" if given else "it is yours, as it lies here"
+    whose = "nobody of yours made it" if found.is_foreign else whose
     note(f"{found.path}: {found.id}, {whose}")
     for kind, lines in gives.items():
         for line in lines:
             note(f"would count, of its {kind}: {line}")
-    if not any(gives.values()):
+    if not given and found.is_foreign:
         note("it would give no right; its runs could be continued as a history")
+    elif not given:
+        note("what was revoked, used or answered since would count again: clawhive grants list")
     require_yes(f"Adopt {found.id}, with all of this?", yes=yes, as_json=as_json)
     databases.adopt(found)
     if as_json:

@@ -60,6 +60,8 @@ class Config(Caching):
     """The project root."""
     user_dir: FilePath
     """The user's own directory; it need not exist."""
+    home: str
+    """The value of `${home}`, empty where it is unknown."""
     values: Mapping[Path, Value]
     """The values that some layer gives; all else has its default."""
     findings: tuple[Finding, ...] = ()
@@ -72,7 +74,7 @@ class Config(Caching):
     ignored: tuple[str, ...] = ()
     """Keys of the project's file that do not count because of what it may not do."""
     lost: Lost = field(default_factory=dict[FilePath, tuple[str, ...]])
-    """What the user trusted a file of the project to tighten and no longer counts, by that file."""
+    """The settings that the user trusted a file to tighten and that no longer count, by file."""
 
     def require_kept(self) -> None:
         """Raise where a trusted tightening has disappeared, before anything runs without it.

@@ -10,7 +10,7 @@ from typing import Any
 from clawhive_core.config.config import Config, Value
 from clawhive_core.config.environment import environment_values, misspelt_variables
 from clawhive_core.config.layers import Entry, file_entries, leaves, table_of
-from clawhive_core.config.root import PROJECT_FILE, find_root, shown_path, user_dir
+from clawhive_core.config.root import PROJECT_FILE, find_root, home_of, shown_path, user_dir
 from clawhive_core.config.setting import check, is_tighter, shorten
 from clawhive_core.config.settings import Path, canonical_path, dotted, find, split
 from clawhive_core.config.tomlfile import TomlFile, parse_toml, read_bytes, read_toml
@@ -78,6 +78,7 @@ def load_config(
     return Config(
         root=root,
         user_dir=own,
+        home=home_of(env),
         values=merge.values,
         findings=tuple(sorted_findings(found)),
         project_file=project.path if project else None,

@@ -76,21 +76,27 @@ def user_folder(env: Mapping[str, str]) -> str:
         ConfigError: The home directory is unknown.
     """
     base = env.get("XDG_CONFIG_HOME", "")
-    return f"{base if os.path.isabs(base) else f'{_home(env)}/.config'}/clawhive"  # noqa: PTH117 - help does without pathlib
+    if not os.path.isabs(base):  # noqa: PTH117 - help does without pathlib
+        if not (home := home_of(env)):
+            raise ConfigError(
+                "the home directory is unknown",
+                place="HOME",
+                fix="set HOME or XDG_CONFIG_HOME to an absolute path",
+            )
+        base = f"{home}/.config"
+    return f"{base}/clawhive"
 
 
-def _home(env: Mapping[str, str]) -> str:
+def home_of(env: Mapping[str, str]) -> str:
+    """Return the home directory that an environment names, empty where it is unknown.
+
+    A process without `HOME`, such as a service, has the one of its account. An environment that a
+    program made has what the program put into it: nothing of this machine is taken instead.
+    """
     home = env.get("HOME", "")
-    if os.path.isabs(home):  # noqa: PTH117 - help does without pathlib
-        return home
-    home = os.path.expanduser("~")  # noqa: PTH111 - help does without pathlib
-    if os.path.isabs(home):  # noqa: PTH117 - help does without pathlib
-        return home
-    raise ConfigError(
-        "the home directory is unknown",
-        place="HOME",
-        fix="set HOME or XDG_CONFIG_HOME to an absolute path",
-    )
+    if not home and "HOME" not in os.environ:
+        home = os.path.expanduser("~")  # noqa: PTH111 - help does without pathlib
+    return home if os.path.isabs(home) else ""  # noqa: PTH117 - help does without pathlib
 
 
 def shown_path(path: Path, cwd: Path | None) -> str:

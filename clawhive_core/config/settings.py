@@ -16,7 +16,7 @@ SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in TABLE}
 
 _SAME: Mapping[Path, Path] = {
     ("catalog", name): ("tools", name)
-    for name in ("preferred_provider_order", "conflict", "alias", "pin")
+    for name in ("preferred_provider_order", "conflict", "alias", "pin", "declared")
 }
 """Other spellings: TOML forbids `[tools.alias]` beside `[[tools]]` in one file."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clawhive_core.config.setting import Setting
+from clawhive_core.config.setting import Kind, Setting
 
 _MILLISECONDS = (1, 86_400_000)
 
@@ -123,6 +123,28 @@ _ROUTING = (
     ),
 )
 
+_DECLARED: tuple[tuple[str, Kind, object, str, tuple[str, ...]], ...] = (
+    (
+        "definition",
+        "text",
+        "",
+        "The hash of the definition that was declared; `clawhive tools declare` writes it.",
+        (),
+    ),
+    (
+        "risk",
+        "text",
+        "unknown",
+        "How its calls are decided, where no plugin declares it.",
+        ("safe", "guarded", "unknown", "unsafe"),
+    ),
+    ("level", "text", None, "Its reach; unset: what its effects amount to.", ("L0", "L1", "L2")),
+    ("side_effects", "flag", None, "Whether it changes anything; unset: unless it is safe.", ()),
+    ("effects", "table", {}, "Its arguments to capabilities, as in a plugin's manifest.", ()),
+    ("sinks", "texts", (), "Its arguments that say where data or money goes.", ()),
+    ("records", "texts", (), "Fields of its output that are your own records.", ()),
+)
+
 _TOOLS = (
     Setting(
         "tools",
@@ -150,6 +172,12 @@ _TOOLS = (
     ),
     Setting("tools.alias", "names", {}, "Further names of tools: alias to name.", project="name"),
     Setting("tools.pin", "names", {}, "Tools to the provider that serves them.", project="order"),
+    *(
+        Setting(
+            f"tools.declared.NAME.{name}", kind, default, text, project="never", choices=choices
+        )
+        for name, kind, default, text, choices in _DECLARED
+    ),
 )
 
 _PLUGINS = (
@@ -381,6 +409,31 @@ _SANDBOX = (
     ),
     Setting("sandbox.commands", "texts", ("python -c", "node -e"), "What `sandbox.exec` may run."),
     Setting(
+        "sandbox.order",
+        "texts",
+        (),
+        "Engines to try first, by name; the others follow, the plugin `builtin`'s before those of "
+        "other plugins.",
+        project="order",
+    ),
+    Setting(
+        "sandbox.minimum",
+        "text",
+        "jail",
+        "The weakest isolation in which programs run: `landlock` (fewer system calls), `jail` "
+        "(namespaces of their own, or a container), `guest` (no system calls).",
+        project="tighten",
+        tighter="later",
+        choices=("landlock", "jail", "guest"),
+    ),
+    Setting(
+        "sandbox.environment",
+        "text",
+        None,
+        "A Python environment whose packages `python -c` has in the jail, read-only: the path of "
+        "what `python3 -m venv` made.",
+    ),
+    Setting(
         "sandbox.unfenced",
         "text",
         "run",
@@ -598,6 +651,13 @@ _MCP = (
         project="never",
     ),
     Setting(
+        "mcp.servers.NAME.sampling",
+        "text",
+        None,
+        "The model that the server may ask, as `PROVIDER:NAME`; unset: none.",
+        project="never",
+    ),
+    Setting(
         "mcp.servers.NAME.sandbox",
         "flag",
         default=False,
@@ -613,6 +673,21 @@ _MCP = (
         project="tighten",
         tighter="lower",
         bounds=_MILLISECONDS,
+    ),
+    Setting(
+        "mcp.clients.NAME.attended",
+        "flag",
+        default=False,
+        text="Whether a person sits at this client of `serve mcp`, who may approve what it shows.",
+        project="never",
+    ),
+    Setting(
+        "mcp.clients.NAME.hold_sec",
+        "number",
+        default=0.0,
+        text="Seconds for which a call of this client is held open until a person answers.",
+        project="never",
+        bounds=(0, 3600),
     ),
     Setting(
         "mcp.timeout_ms",

@@ -7,8 +7,12 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from clawhive_core.errors import UsageError
+
+_DIGESTED_BYTES = 64 * 1024 * 1024
+_DIGESTED_FILES = 2_000
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
@@ -41,6 +45,43 @@ def file_errors(problem: str, path: Path, fix: str) -> Generator[None]:
             fix=fix,
             code="io_error",
         ) from error
+
+
+def file_digests(folder: Path, suffix: str = "") -> dict[str, str]:
+    """Return the SHA-256 of each file below a folder whose name ends so, by its path from there.
+
+    Of a file alone it is its own. Compiled Python is left out. A link is named by where it leads,
+    what cannot be read by why, and files beyond 64 MiB in all by their sizes.
+    """
+    left = _DIGESTED_BYTES
+    found = {folder.name: _digest(folder, left)[0]} if folder.is_file() else dict[str, str]()
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted({*folders} - {"__pycache__"})
+        for name in (*folders, *sorted(names)):
+            path = Path(where, name)
+            if name in folders and not path.is_symlink():
+                continue
+            if name.endswith(suffix) and not name.endswith(".pyc"):
+                found[path.relative_to(folder).as_posix()], size = _digest(path, left)
+                left -= size
+            if len(found) >= _DIGESTED_FILES:
+                return {**found, "": f"further files than these {_DIGESTED_FILES}"}
+    return found
+
+
+def _digest(path: Path, most: int) -> tuple[str, int]:
+    import hashlib
+
+    try:
+        if path.is_symlink():
+            return f"link to {path.readlink()}", 0
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            state = os.fstat(file.fileno())
+            if not S_ISREG(state.st_mode) or state.st_size > most:
+                return f"{state.st_size} bytes", 0
+            return hashlib.file_digest(file, "sha256").hexdigest(), state.st_size
+    except OSError as error:
+        return f"unreadable: {error.strerror}", 0
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -35,9 +35,11 @@ SUBSCRIPTION_REMOVED = "subscription.removed"
 CATALOG_REVISION = "catalog.revision"
 REPLAY_END = "replay.end"
 SECRET_USED = "secret.used"  # noqa: S105 - no password
+QUESTION_ANSWERED = "question.answered"
 HANDLER_STARTED = "handler.started"
 SINK_FAILED = "sink.failed"
 SINK_RECOVERED = "sink.recovered"
+SINK_DELIVERED = "sink.delivered"
 STORE_PUT = "store.put"
 STORE_DELETE = "store.delete"
 TABLES_REBUILT = "tables.rebuilt"
@@ -386,6 +388,17 @@ _KINDS = (
         {"name": "the secret's name", "tool": "the tool"},
     ),
     Kind(
+        QUESTION_ANSWERED,
+        1,
+        "a person was asked something by a tool, such as for an MCP server",
+        {
+            "source": "who asked",
+            "tool": "the tool that was running",
+            "action": "accept, decline or cancel",
+            "names": "the names of the values that were given",
+        },
+    ),
+    Kind(
         HANDLER_STARTED,
         1,
         "the handler of a trusted skill, which no sandbox engine runs, got a process of its own",
@@ -413,6 +426,15 @@ _KINDS = (
             "sink": "the sink's name",
             "from_seq": "the number of the first event that it lacked",
             "to_seq": "the number of the last event that it was given",
+        },
+    ),
+    Kind(
+        SINK_DELIVERED,
+        1,
+        "a required audit sink has every event up to a number, whichever process wrote it",
+        {
+            "sink": "the sink's name",
+            "to_seq": "the number of the last of these events",
         },
     ),
     Kind(

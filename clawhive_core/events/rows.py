@@ -41,6 +41,7 @@ _ONE_LOOK = 64 * 1024
 _SHALLOW = 16
 _SCALARS = (str, bool, int, float)
 _LISTS = (list, tuple)
+_COLUMN_TYPES = frozenset({str, type(None)})
 
 _NOTHING = Redactor()
 
@@ -158,9 +159,11 @@ def _checked(columns: tuple[Any, ...], redactor: Redactor) -> tuple[Any, ...]:
     ts, kind, version, *ids, status, body = columns
     if type(version) is not int:
         raise TypeError(f"the version {version!r} is no whole number")
-    for column in (kind, *ids, status):
-        if column is not None and not isinstance(column, str):
-            raise TypeError(f"the column value {column!r} is no text")
+    texts = (kind, *ids, status)
+    if not _COLUMN_TYPES.issuperset(map(type, texts)):
+        for column in texts:
+            if column is not None and not isinstance(column, str):
+                raise TypeError(f"the column value {column!r} is no text")
     if redactor.active:
         ids = [each if each is None else redactor.text(each) for each in ids]
     return (ts, kind, version, *ids, status, body)

@@ -106,7 +106,7 @@ _BEHIND_A_NAME = (
 )
 
 PATTERN = "|".join((*_BY_PREFIX, f"{_START}(?:{'|'.join(_BY_PREFIX_AT_START)})", *_BEHIND_A_NAME))
-"""What is replaced."""
+"""The pattern of all that is replaced."""
 
 # Rust's engine skips ahead to a few literals: one pattern with all of them would be five times
 # slower than three. Word boundaries would keep it from its fast path; without them it only says
@@ -122,7 +122,7 @@ _SAMPLES = frozenset(
         *("your_password", "your-password", "secret", "token", "changeme", "example", "xxx"),
     )
 )
-"""What pages of instructions write where a password belongs; compared in lower case."""
+"""The words that instructions write where a password belongs; compared in lower case."""
 
 _DULL = 2
 """A token of so few different characters is none: `sk_live_xxxxxxxxxxxx`."""

@@ -66,7 +66,7 @@ class Approvals:
         approval = self.book.of_step(scope.run.run_id, scope.step_id)
         if approval is None:
             wanted = await anyio.to_thread.run_sync(call_digest, pending)
-            approval = await self._request(pending, wanted)
+            approval = self._asked_before(pending, wanted) or await self._request(pending, wanted)
         if approval.state == "pending":
             # A nested call that waited here would use up the time of the tool that makes it.
             if scope.parent_invocation_id is not None:
@@ -74,6 +74,19 @@ class Approvals:
             approval = await self._wait(approval, scope.run)
         pending.answer = approval
         return approval.state == "approved" and self._apply_edit(pending, approval)
+
+    def _asked_before(self, pending: PendingCall, wanted: str) -> Approval | None:
+        """Return the approval of a client's identical call: it is used by whoever repeats it.
+
+        A denial holds for the session in which the call was asked for.
+        """
+        scope = pending.scope
+        if scope.principal.kind != "client":
+            return None
+        found = self.book.of_call(wanted, str(scope.principal))
+        if found is None or found.state in {"pending", "approved"}:
+            return found
+        return found if (found.state, found.run_id) == ("denied", scope.run.run_id) else None
 
     def _apply_edit(self, pending: PendingCall, approval: Approval) -> bool:
         if not approval.edited or pending.asked_input is not None:
@@ -97,8 +110,8 @@ class Approvals:
     async def _matches(self, approval: Approval, pending: PendingCall) -> bool:
         """Whether the answer is yes to this very call; False where rights allow it without."""
         state = approval.state
-        wanted = await anyio.to_thread.run_sync(call_digest, pending)
-        if state == "approved" and approval.digest != wanted:
+        digests = await anyio.to_thread.run_sync(self._digests, approval, pending)
+        if state == "approved" and approval.digest not in digests:
             state = "drifted"
             reason = "what it was bound to changed after it was asked for"
             self.book.close(approval, state, reason, pending.scope.run.owned)
@@ -112,6 +125,15 @@ class Approvals:
             pending.approval = state
             raise unapproved(approval.tool, state, approval.reason)
         return True
+
+    def _digests(self, approval: Approval, pending: PendingCall) -> set[str]:
+        """Return what the answer may be bound to; one of before code was known, to no code."""
+        asked = self.book.tool_of(approval)
+        identity = None if asked is None else ToolIdentity.read(asked)
+        found = {call_digest(pending)}
+        if identity is not None and not identity.code_hash:
+            found.add(call_digest(pending, with_code=False))
+        return found
 
     def _is_unchanged(self, approval: Approval, pending: PendingCall) -> bool:
         """Whether the tool is what it was when a person was asked."""
@@ -205,16 +227,16 @@ def _waiting(approval: Approval) -> NeedHumanApproval:
     )
 
 
-def call_digest(pending: PendingCall) -> str:
+def call_digest(pending: PendingCall, *, with_code: bool = True) -> str:
     """Return the digest of exactly this call: what a person's answer is bound to.
 
-    It covers the tool's contract, the arguments (RFC 8785), the capabilities, the principal, and
-    the content of each single file that the call may change.
+    It covers the tool's contract and code, the arguments (RFC 8785), the capabilities, the
+    principal, and the content of each single file that the call may change.
     """
     meta = pending.meta
     return digest(
         [
-            None if meta is None else _identity(meta),
+            None if meta is None else _identity(meta, with_code=with_code),
             pending.call.name,
             pending.call.input,
             list(pending.capabilities),
@@ -224,8 +246,10 @@ def call_digest(pending: PendingCall) -> str:
     )
 
 
-def _identity(meta: ToolMeta) -> str | list[str]:
-    return [meta.contract_hash, meta.text_hash] if meta.text_counts else meta.contract_hash
+def _identity(meta: ToolMeta, *, with_code: bool) -> str | list[str]:
+    text = [meta.text_hash] if meta.text_counts else []
+    code = [meta.code_hash] if with_code and meta.code_hash else []
+    return [meta.contract_hash, *text, *code] if text or code else meta.contract_hash
 
 
 def bound_files(capabilities: tuple[str, ...]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,7 @@ from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.questions import Answer, Question
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.tools import Artifact, ToolResult
 from clawhive_core.policy.grounding import SkillGrounds
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 
 _KEPT_OUTPUT = 64 * 1024
+_PERSON_SECONDS = 600.0
+"""Seconds that a person has for a tool's question."""
 _MAX_SIGNALS = 10_000
+
+
+def _no_time(_: float) -> None:
+    """Leave the end of a call where it is: nobody measures it."""
 
 
 class Services(Protocol):
@@ -97,6 +104,8 @@ class ToolContext:
     suspended: tuple[CapabilityGrant, ...] = ()
     """The grants that do not count for its tool, which changed."""
     nested: NestedCalls = field(default_factory=NestedCalls)
+    extend: Callable[[float], None] = _no_time
+    """Moves the end of the call's time."""
     nested_artifacts: list[Artifact] = field(default_factory=list[Artifact])
     """The artifacts of nested calls, which belong to this call's result."""
     partial: dict[str, bytearray] = field(default_factory=dict[str, bytearray])
@@ -282,6 +291,29 @@ class ToolContext:
         event = self.scope.event("secret.used", {"name": name, "tool": self.tool})
         self.services.note(event, self.scope.run)
         return value
+
+    async def ask(self, question: Question) -> Answer:
+        """Put a question to the person at the terminal, while the call's own time stands still."""
+        run = self.scope.run
+        if run.approve != "ask" or run.reply is None:
+            return Answer("cancel")
+        import anyio
+
+        answer, ends = Answer("cancel"), time.monotonic() + _PERSON_SECONDS
+        self._give_time(_PERSON_SECONDS)
+        try:
+            with anyio.move_on_after(_PERSON_SECONDS):
+                answer = await run.reply(question)
+        finally:
+            self._give_time(min(0.0, time.monotonic() - ends))
+        body = {"source": question.source, "tool": self.tool, "action": answer.action}
+        names = sorted(answer.values)
+        self.services.note(self.scope.event("question.answered", {**body, "names": names}), run)
+        return answer
+
+    def _give_time(self, seconds: float) -> None:
+        self.deadline += seconds
+        self.extend(seconds)
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Tell listeners how far the call is."""

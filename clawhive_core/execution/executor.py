@@ -14,8 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawhive_core.catalog.bounded import Bounded, Escaped, Overdue
+from clawhive_core.catalog.catalog import Tool
 from clawhive_core.catalog.store import CatalogStore
-from clawhive_core.catalog.validation import Validators, describe
+from clawhive_core.catalog.validation import Validators
 from clawhive_core.errors import (
     CapabilityError,
     ClawHiveError,
@@ -68,6 +69,7 @@ from clawhive_core.execution.pending import (
 from clawhive_core.execution.recorded import RecordedCall
 from clawhive_core.execution.refusals import (
     approval_required,
+    bad_input,
     denied,
     not_found,
     not_imported,
@@ -242,6 +244,8 @@ class Executor:
         require_enabled(pending.tool.meta.name, pending.scope.enabled)
         if call.catalog_revision in {None, catalog.current.revision}:
             return
+        if self._was_asked(pending.scope):
+            return  # a person saw the tool as it was: its approval says what changed
         offered = catalog.contract_at(str(call.catalog_revision), pending.tool.meta.name)
         if offered is not None and offered != pending.tool.meta.contract_hash:
             raise refuse(
@@ -269,10 +273,12 @@ class Executor:
 
     def _recall(self, pending: PendingCall) -> None:
         """Look up what a person answered about this very call before its run stopped."""
-        approvals, scope = self._wiring.approvals, pending.scope
-        asked = scope.approved is not None or scope.step_id in scope.run.asked
-        if approvals is not None and asked:
+        approvals = self._wiring.approvals
+        if approvals is not None and self._was_asked(pending.scope):
             approvals.recall(pending)
+
+    def _was_asked(self, scope: CallScope) -> bool:
+        return scope.approved is not None or scope.step_id in scope.run.asked
 
     def _validate(self, pending: PendingCall) -> None:
         """Hold the input against the tool's schema."""
@@ -280,11 +286,7 @@ class Executor:
         given = pending.call.input
         problems = self._validators.problems(meta.contract_hash, meta.input_schema, given)
         if problems:
-            raise refuse(
-                "invalid_input",
-                f"`{meta.name}`: {describe(problems)}",
-                {"action": "fix_arguments", "paths": [problem.path for problem in problems]},
-            )
+            raise bad_input(meta.name, problems)
 
     def _effects(self, pending: PendingCall) -> None:
         """Find the capabilities that the call needs."""
@@ -418,7 +420,9 @@ class Executor:
         context = self._context(pending, meta, seconds)
         supervised = context.nested.supervise(self._work(pending, context))
         work: Bounded[Any] = Bounded(supervised, self._limits.grace_seconds)
-        stop_watching = pending.scope.run.cut_on_revocation(pending.rights, work.cut)
+        context.extend = work.extend
+        rules = pending.scope.run.rules
+        rules.watch(pending.rights, work.cut)
         try:
             result = await work.wait(seconds)
         except Overdue as overdue:
@@ -437,7 +441,7 @@ class Executor:
         else:
             return self._record(pending, context, result)
         finally:
-            stop_watching()
+            rules.unwatch(work.cut)
             context.end()
         if (asked := context.nested.parked) is not None:
             return self._park(pending, context, asked)
@@ -637,7 +641,7 @@ async def _acknowledged(acknowledge: Callable[[int], Awaitable[None]], seq: int)
         raise Refused(sink_refusal(error)) from None
 
 
-def _tool(pending: PendingCall) -> Any:
+def _tool(pending: PendingCall) -> Tool:
     if (tool := pending.tool) is None:
         raise LogWriteFailed("a call reached a stage before it was resolved")
     return tool
@@ -656,15 +660,15 @@ def _unmet_error(pending: PendingCall, error: Unmet) -> RunError:
 
 def give_back(pending: PendingCall, log: Ledger) -> None:
     """Give back what a call used that never started, where its intent was written."""
-    events = list[Event]()
-    if pending.counted:
-        events.append(returned(list(log.find(DescentOf(tuple(pending.counted)))), **pending.ids))
-    if pending.quota is not None:
-        events.append(pending.quota.returned(**pending.ids))
-    if not events:
-        return
+    scope, events = pending.scope, list[Event]()
     try:
-        scope = pending.scope
+        if pending.counted:
+            descent = list(log.find(DescentOf(tuple(pending.counted))))
+            events.append(returned(descent, **pending.ids))
+        if pending.quota is not None:
+            events.append(pending.quota.returned(**pending.ids))
+        if not events:
+            return
         counted = _counted(scope.run.run_id, scope.invocation_id)
         log.append_now(*events, expects=(*scope.run.owned, counted))
     except ClawHiveError:

@@ -177,7 +177,18 @@ class PendingCall:
     def consumed(self, approval_id: str) -> Event:
         """Return that the call uses its approval up."""
         body = {"approval_id": approval_id, "by": "clawhive", "reason": None}
-        return self._event("approval.resolved", "consumed", body)
+        used, asked = self._event("approval.resolved", "consumed", body), self.answer
+        if asked is None or asked.run_id == used.run_id:
+            return used
+        # A client's earlier session asked: what became of an approval stands in the run of it.
+        return replace(
+            used,
+            trace_id=asked.trace_id,
+            run_id=asked.run_id,
+            task_id=asked.task_id,
+            step_id=asked.step_id,
+            conversation_id=asked.conversation_id,
+        )
 
     def refused(self, refusal: Refusal) -> Event:
         """Return the only row of a call that was not done."""
@@ -290,7 +301,7 @@ class PendingCall:
 
     @property
     def ids(self) -> EventColumns:
-        """Whose call it is, as every event of it says."""
+        """The ids of the call, of its step and of its run, as every event of it says them."""
         scope, run = self.scope, self.scope.run
         return {
             "trace_id": run.trace_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from clawhive_core.catalog.validation import SchemaProblem, describe
 from clawhive_core.diagnostics.suggestions import nearest_words
 from clawhive_core.errors import SinkFailed
 from clawhive_core.execution.outcomes import Refused
@@ -35,6 +36,15 @@ def not_found(name: str, names: Iterable[str]) -> Refused:
     )
 
 
+def bad_input(name: str, problems: list[SchemaProblem]) -> Refused:
+    """The input is not what the tool's schema says."""
+    return refuse(
+        "invalid_input",
+        f"`{name}`: {describe(problems)}",
+        {"action": "fix_arguments", "paths": [problem.path for problem in problems]},
+    )
+
+
 def require_enabled(name: str, enabled: Enabled | None) -> None:
     """Refuse a tool that the model which asks was not offered, where it begins with a list.
 
@@ -43,6 +53,12 @@ def require_enabled(name: str, enabled: Enabled | None) -> None:
     """
     if enabled is None or name in enabled.names:
         return
+    if enabled.by:
+        raise refuse(
+            "tool_not_enabled",
+            f'`{name}` is not enabled: call {enabled.by} {{"names": ["{name}"]}} first',
+            {"action": "enable", "tool": enabled.by, "names": [name]},
+        )
     skills = enabled.skills.get(name, [])
     how = f"open one of these skills first: {', '.join(skills)}" if skills else "no skill brings it"
     next_step = {"action": "open_skill", "skills": skills} if skills else {"action": "ask_user"}
@@ -120,8 +136,22 @@ def unapproved(tool: str, state: str, reason: str | None) -> Refused:
 
 
 def _grant(pending: PendingCall, capabilities: tuple[str, ...]) -> dict[str, Any]:
-    lifting = with_rights(_command(pending), capabilities)
+    who = pending.scope.principal
+    if who.kind == "client":
+        lifting = {"command": _grant_command(capabilities, str(who))}
+    else:
+        lifting = with_rights(_command(pending), capabilities)
     return {"action": "grant", "capabilities": list(capabilities), **lifting}
+
+
+def _grant_command(capabilities: Sequence[str], subject: str) -> str:
+    """Return what a person types to give a client rights for good."""
+    import shlex
+
+    return " && ".join(
+        shlex.join(["clawhive", "grants", "issue", each, "--always", "--subject", subject])
+        for each in capabilities
+    )
 
 
 def with_rights(command: str, capabilities: Sequence[str]) -> dict[str, str]:

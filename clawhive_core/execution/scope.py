@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -10,9 +10,9 @@ from clawhive_core.capabilities import Capability, contains, parse
 from clawhive_core.events.rows import now
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event
-from clawhive_core.model.grants import CapabilityGrant
 from clawhive_core.model.late import dataclass, per_call
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.questions import Answer, Question
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.grounding import Grounds, SkillGrounds
 from clawhive_core.policy.rules import Rules
@@ -28,6 +28,9 @@ CORE = "core"
 Ask = Callable[[Approval], Awaitable[None]]
 """Shows an approval to a person and resolves it; one that returns without doing so lets the run
 park."""
+
+Reply = Callable[[Question], Awaitable[Answer]]
+"""Puts the question of a tool to a person."""
 
 
 NESTED = ">"
@@ -95,6 +98,8 @@ class Enabled:
     """Canonical names; they grow as skills become active."""
     skills: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     """By tool, the skills that bring it when their text is opened."""
+    by: str = ""
+    """The tool that enables others by name; empty where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class RunScope:
     artifacts: str
     """The run's artifacts folder, absolute; created on first use."""
     rules: Rules
+    home: str = ""
+    """The value of `${home}`, empty where it is unknown."""
     command: str = ""
     """The command line that refusals extend by `--grant`; empty where a program started the run."""
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -120,6 +127,7 @@ class RunScope:
     """Whether listeners want a model's answer piece by piece."""
     approve: ApproveMode = "deny"
     ask: Ask | None = None
+    reply: Reply | None = None
     asked: frozenset[str | None] = frozenset()
     """The steps whose call waited for a person before the run stopped."""
     grounds: Grounds = field(default_factory=Grounds)
@@ -144,27 +152,6 @@ class RunScope:
         self.revocations(self.rules)
         if self.rules.may_expire:
             self.rules.expire(now())
-
-    def cut_on_revocation(
-        self, rights: Collection[str], cut: Callable[[], None]
-    ) -> Callable[[], object]:
-        """Have work under way cut when a grant that allowed it is revoked.
-
-        What a person approved as this one call needs no grant, and goes on.
-
-        Args:
-            rights: The ids of the grants.
-            cut: What ends it, now or soon: a tool and all it opened, a model's turn.
-
-        Returns:
-            What ends the watch.
-        """
-
-        def tell(ended: tuple[CapabilityGrant, ...]) -> None:
-            if any(each.grant_id in rights for each in ended):
-                cut()
-
-        return self.rules.on_revoked(tell)
 
     @property
     def above(self) -> Mapping[str, str]:

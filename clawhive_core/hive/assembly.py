@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from clawhive_core.catalog.store import RESERVED, CatalogStore
@@ -11,7 +11,8 @@ from clawhive_core.execution import core_tools
 from clawhive_core.execution.core_tools import CoreProvider
 from clawhive_core.execution.executor import ExecutorLimits
 from clawhive_core.execution.handlers.handlers import HandlerRunner, skill_providers
-from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
+from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider, in_order
+from clawhive_core.execution.sandbox.program import program_tool
 from clawhive_core.execution.skill_library import SkillLibrary, skill_open
 from clawhive_core.hive.running import Running
 from clawhive_core.plugins.manager import PluginManager
@@ -45,14 +46,37 @@ def request_limits(config: Config, provider: str) -> RequestLimits:
     return RequestLimits(seconds or MODEL_SECONDS, retries, limits)
 
 
-def own_providers(config: Config, engines: Engines, library: SkillLibrary) -> list[ToolProvider]:
+def sandbox_broker(config: Config, engines: Engines, env: Mapping[str, str]) -> SandboxBroker:
+    """Return what runs programs in the sandbox engines."""
+    return SandboxBroker(
+        ordered(config, engines),
+        config.get("sandbox.commands"),
+        _sandbox_limits(config),
+        config.root / config.get("sandbox.workspace"),
+        config.get("sandbox.minimum"),
+        env,
+    )
+
+
+def own_providers(
+    config: Config,
+    broker: SandboxBroker,
+    engines: Engines,
+    library: SkillLibrary,
+    catalog: CatalogStore,
+) -> list[ToolProvider]:
     """Return the providers of ClawHive's own tools: those of sandboxes, those of the core."""
-    folder = config.root / config.get("sandbox.workspace")
-    commands, limits = config.get("sandbox.commands"), _sandbox_limits(config)
-    broker = SandboxBroker(engines, commands, limits, folder)
+    limits, minimum = _sandbox_limits(config), config.get("sandbox.minimum")
     opening = skill_open(library, partial(known_skills, config))
-    core = CoreProvider((*core_tools.TOOLS, opening))
+    program = program_tool(ordered(config, engines), limits, minimum, lambda: catalog.current)
+    core = CoreProvider((*core_tools.TOOLS, opening, program))
     return [SandboxProvider(broker), core]
+
+
+def ordered(config: Config, engines: Engines) -> Engines:
+    """Return what gives the engines in the configured order."""
+    names = config.get("sandbox.order")
+    return lambda: in_order(engines(), names)
 
 
 def agent_provider(config: Config, running: Running, book: ApprovalBook) -> AgentProvider:
@@ -82,9 +106,10 @@ async def offer_skills(
     names = {name.partition(".")[0] for name in catalog.current.tools}
     taken = RESERVED | names | {record.id for record in plugins.records()}
     runner = HandlerRunner(
-        engines,
+        ordered(config, engines),
         _sandbox_limits(config),
         (config.user_dir,),
+        minimum=config.get("sandbox.minimum"),
         must_be_fenced=config.get("sandbox.unfenced") == "refuse",
     )
     found, notes = skill_providers(skills, runner, taken)

@@ -133,6 +133,11 @@ class Databases:
         body = {"rows": 0 if database.tip is None else database.tip[0], "gives": gives}
         with closing(self._open(self.path)) as log:
             log.append_now(Event(DATABASE_ADOPTED, body, principal=str(LOCAL_USER)), sync=True)
+            newest = log.tip()
+            if newest is not None:
+                from clawhive_core.audit.checkpoints import Checkpoints
+
+                Checkpoints(self._user_dir, log.id, self.path).write(*newest)
 
     def set_aside(self) -> Path:
         """Give the database in use another name, so that the next run begins a fresh one.

@@ -19,6 +19,7 @@ import anyio
 
 from clawhive_core.audit.sinks import SinkFanout
 from clawhive_core.catalog.assembly import Preferences
+from clawhive_core.catalog.declarations import Declarations
 from clawhive_core.catalog.local import ToolsFacade, configured_tools, revised
 from clawhive_core.catalog.store import CatalogStore
 from clawhive_core.config.config import Config
@@ -38,6 +39,7 @@ from clawhive_core.hive.assembly import (
     offer_skills,
     own_providers,
     request_limits,
+    sandbox_broker,
 )
 from clawhive_core.hive.contributed import Contributed
 from clawhive_core.hive.known_tools import tools_of
@@ -114,14 +116,17 @@ class Hive:
         persistent = read_persistent(config.user_dir)
         if persistent.problem is not None:
             self.notes.append(persistent.problem)
-        self.catalog = CatalogStore(Preferences.of(config), self.notes.append)
+        self.declarations = Declarations.of(config)
+        """The user's declarations of tools that nobody else declares."""
+        preferences = Preferences.of(config)
+        self.catalog = CatalogStore(preferences, self.notes.append, self.declarations)
         self._contributed = contributed = Contributed(plugins)
         self.skill_set = load_skills(config, contributed.skill_sources(), env=env)
         self.skills = self.skill_set.loaded
         self._library = SkillLibrary(lambda: self.skill_set, config.user_dir)
         self.subscriptions = contributed.subscriptions(log)
         """The subscriptions: who may use what skills do not give for free."""
-        book = approval_book(log, config, env)
+        book = approval_book(log, config)
         self.approvals = AwaitableApprovals(
             book.log, book.user_dir, book.variables, self._is_closing
         )
@@ -142,7 +147,10 @@ class Hive:
         self.executor = Executor(self._wiring(), executor_limits(config))
         doing = (self.executor, self.models, log, contributed.planners())
         below, source = partial(children_usage, log), CatalogToolSource(lambda: self._requests)
-        self._orchestrator = Orchestrator(*doing, children_usage=below, source=source)
+        engines = self._contributed.sandboxes
+        self._sandbox = sandbox_broker(config, engines, env)
+        ended = self._sandbox.release
+        self._orchestrator = Orchestrator(*doing, children_usage=below, source=source, ended=ended)
         live = LiveServices(log, self.executor, self.models, self.catalog, self.approvals)
         parts = (live, self.executor, self._orchestrator, lambda: self._requests)
         self._running = Running(*parts, config.user_dir, self.notes.append)
@@ -301,10 +309,14 @@ class Hive:
     async def session(
         self, principal: str | Principal = LOCAL_USER, options: RunOptions | None = None
     ) -> AsyncGenerator[Session]:
-        """Open a session of one caller: its calls share rights, a run and a sandbox folder."""
+        """Open a session of one caller: its calls share rights, a run and a sandbox folder.
+
+        A call of a `client:...` that a person must answer is refused with the id of its approval;
+        the identical call, repeated in this session or a later one, uses the answer.
+        """
         who = Principal.parse(principal) if isinstance(principal, str) else principal
-        chosen = options or _one_call()
-        if chosen.approve == "park":
+        chosen = options or (RunOptions() if who.kind == "client" else _one_call())
+        if chosen.approve == "park" and who.kind != "client":
             chosen = replace(chosen, approve="deny")  # nothing could go on with a caller's own code
         title = chosen.title or f"session of {who}"
         request = self._requests.assemble(Task(new_id("task")), chosen, who, title=title)
@@ -424,9 +436,10 @@ class Hive:
             await self._close()
 
     async def _assemble(self) -> None:
-        await self.catalog.add_foreign(*self.plugins.providers())
+        await self.catalog.add_foreign(*self.plugins.providers(), code_of=self.plugins.code_of)
         add, config = self.catalog.add, self.config
-        await add(*own_providers(config, self._contributed.sandboxes, self._library))
+        engines = self._contributed.sandboxes
+        await add(*own_providers(config, self._sandbox, engines, self._library, self.catalog))
         await add(agent_provider(config, self._running, self.approvals))
         self.tools.open()
         self._leave_out_unmet()

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from clawhive_core.catalog.catalog import Catalog
 
 CORE_TOOLS = (
-    *("read", "save", "show", "artifacts.write", "skill_open"),
+    *("read", "save", "show", "artifacts.write", "skill_open", "run_program"),
     *("sandbox.write_files", "sandbox_write_files", "sandbox.exec", "sandbox_exec"),
-    *("sandbox.collect_outputs", "sandbox_collect_outputs"),
+    *("sandbox.run_python", "sandbox_run_python", "sandbox.run_javascript"),
+    *("sandbox_run_javascript", "sandbox.open", "sandbox_open", "sandbox.eval", "sandbox_eval"),
+    *("sandbox.close", "sandbox_close", "sandbox.collect_outputs", "sandbox_collect_outputs"),
 )
 """The tools that ClawHive brings itself, and their aliases: their modules take long to import."""
 
@@ -57,8 +59,7 @@ def _ranked_offers(config: Config, metas: Sequence[ToolMeta]) -> dict[str, Offer
     from clawhive_core.execution.skill_library import SKILL_OPEN
 
     core = [tool.meta for tool in core_tools.TOOLS]
-    core += [SKILL_OPEN, sandbox_tools.WRITE_FILES, sandbox_tools.EXEC]
-    core.append(sandbox_tools.COLLECT_OUTPUTS)
+    core += [SKILL_OPEN, *sandbox_tools.TOOLS]
     order, pins = config.get("tools.preferred_provider_order"), config.get("tools.pin")
     ranked = sorted(
         (*core, *metas),

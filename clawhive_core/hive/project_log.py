@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any
 from clawhive_core.config.config import Config
 from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.errors import ClawHiveError, StorageError
-from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.model.approvals import Approval
-from clawhive_core.model.events import Event
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.principal import LOCAL_USER
-from clawhive_core.model.records import Difference
 from clawhive_core.plugins.manager import PluginManager, open_plugins
 from clawhive_core.policy.approvals import ApprovalBook
 from clawhive_core.protocols.ledger import Ledger, LedgerOpener
@@ -160,15 +156,46 @@ def open_verified(
 
     Raises:
         StorageError: As `open_log`; `forged_rights`: a table gives a right that the log does not;
-            `foreign_database`: it is somebody else's.
+            `foreign_database`: it is somebody else's; `older_database`: it was newer before.
     """
     log = open_log(config, plugins, redactor)
     try:
         log.require_rights()
+        require_newest(log, config.user_dir)
     except BaseException:
         log.close()
         raise
     return log
+
+
+def require_newest(log: Ledger, user_dir: Path) -> None:
+    """Raise where a log lacks what the user signed of it: it is an older copy, or was cut.
+
+    Rights that were revoked since, uses, and answers that were used, would count again in it. Whose
+    signature it is, is not asked: who can write there has the key, too.
+
+    Raises:
+        StorageError: `older_database`; or the checkpoints cannot be read.
+    """
+    if not isinstance(log, EventLog):
+        return
+    newest = checkpoints_of(log, user_dir).newest()
+    if newest is None or newest.seq < 1:
+        return
+    rows = log.rows(("seq", "hash"), since=newest.seq - 1, limit=1)
+    if [tuple(row) for row in rows] == [(newest.seq, newest.hash)]:
+        return
+    tip = log.tip()
+    raise StorageError(
+        f"The database {log.id} is not as it was: on {newest.ts[:19]} it had row {newest.seq}, and "
+        f"now it ends at row {0 if tip is None else tip[0]} or holds another there. It is an older "
+        "copy, or lost rows: rights that were revoked since, and uses, would count again.",
+        place=log.place,
+        fix=f"Put the newer file back; or take this one as it is, after `clawhive grants list`: "
+        f"`clawhive trust --database {log.id}`; or begin a new one: `clawhive trust --fresh`.",
+        code="older_database",
+        data={"database_id": log.id, "seq": newest.seq},
+    )
 
 
 def claims_of(log: Ledger) -> list[str]:
@@ -182,26 +209,10 @@ def claims_of(log: Ledger) -> list[str]:
     return [f"{kind}: {line}" for kind, lines in log.claims().to_dict().items() for line in lines]
 
 
-def rebuild_tables(log: Ledger) -> tuple[Difference, ...]:
-    """Make the tables of all rooms anew from the log, and record it where they differed.
-
-    Returns:
-        How they differed.
-
-    Raises:
-        StorageError: It cannot be read, applied or written; nothing was changed.
-    """
-    found = log.rebuild()
-    if found:
-        body = {"differences": [each.to_dict() for each in found]}
-        log.append_now(Event(TABLES_REBUILT, body, principal=str(LOCAL_USER)), sync=True)
-    return found
-
-
-def approval_book(log: Ledger, config: Config, env: Mapping[str, str]) -> ApprovalBook:
+def approval_book(log: Ledger, config: Config) -> ApprovalBook:
     """Return what reads and answers a project's approvals."""
-    home = env.get("HOME") or str(Path.home())
-    return ApprovalBook(log, config.user_dir, {"workspace": str(config.root), "home": home})
+    variables = {"workspace": str(config.root), "home": config.home}
+    return ApprovalBook(log, config.user_dir, variables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +264,19 @@ def checkpoint(log: Ledger, checkpoints: Checkpoints, run_id: str) -> str | None
     try:
         if (tip := log.tip()) is not None:
             checkpoints.write(*tip, run_id)
+    except ClawHiveError as error:
+        return unsigned(error)
+    return None
+
+
+def sign_changes(log: Ledger, user_dir: Path, before: tuple[int, str] | None) -> str | None:
+    """Sign the log's tip where it is another than before; return why it could not be, as a note.
+
+    So a right that was revoked is not given back by an older copy of the file.
+    """
+    try:
+        if (tip := log.tip()) is not None and tip != before:
+            checkpoints_of(log, user_dir).write(*tip)
     except ClawHiveError as error:
         return unsigned(error)
     return None

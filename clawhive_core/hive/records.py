@@ -129,7 +129,7 @@ class Records:
     def grants(
         self,
         *,
-        stands: bool | None = None,
+        ended: bool | None = None,
         scope: str | None = None,
         scope_id: str | None = None,
         subject: str | None = None,
@@ -138,10 +138,10 @@ class Records:
     ) -> Page[GrantRecord]:
         """Return the grants of tasks, steps and sessions, oldest first, ended ones too.
 
-        `stands` says whether nothing ended it; what expired is told by `expires_at`. Grants for
-        good are the user's, not the project's, and not in here.
+        `ended` finds those that were revoked, used up, or ended with their scope, or the others;
+        `expires_at` tells what expired. Grants for good are the user's, and not in here.
         """
-        query = GrantsWhere(stands, scope, scope_id, subject)
+        query = GrantsWhere(ended, scope, scope_id, subject)
         return self.log.find(query, Window(limit, after, counted=True))
 
     def events(

@@ -16,8 +16,9 @@ from clawhive_core.errors import ClawHiveError, RunError
 from clawhive_core.execution.executor import Executor
 from clawhive_core.hive.project_log import signer_of, unsigned
 from clawhive_core.model.late import Caching, dataclass
+from clawhive_core.protocols.ledger import EXECUTED
 from clawhive_core.runs.orchestrator import LiveServices, Orchestrator
-from clawhive_core.runs.record.ownership import cancel_below, run_busy
+from clawhive_core.runs.record.ownership import cancel_below, run_busy, run_of
 from clawhive_core.runs.record.watch import Watch
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.run import RunRequest, RunResult
@@ -79,7 +80,12 @@ class Running(Caching):
         """Go on with a run that waits for a person or was interrupted; see `Hive.resume`."""
         from clawhive_core.runs.resume import ancestor_budgets, require_task, resume
 
+        # Before the record is read: of a run that stands under a fence nothing is added until
+        # somebody takes it under a higher one, so that what is read stays the whole of it.
+        before = run_of(self.live.log, run_id)
         request = self.requests().resumed(run_id, options)
+        if before.status in EXECUTED or request.scope.fence != before.fence + 1:
+            raise run_busy(run_id)
         require_task(request)
         with ancestor_budgets(self.live.log, self.live.models, run_id, self.active_runs):
             async with self.owned(request):
@@ -158,7 +164,7 @@ class Running(Caching):
         result = RunResult("cancelled", error={"code": "cancelled", "message": "it was cancelled"})
         async with self.owned(request):
             await self.orchestrator.start(request)
-            session = Session(self.executor, self.live.log, request)
+            session = Session(self.live, request, self.requests().given_since())
             try:
                 yield session
                 result = session.result()

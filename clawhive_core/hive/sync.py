@@ -211,6 +211,9 @@ class SyncSession(Blocking["Session"]):
 
     call = blocking(lambda: Session.call)
     invoke = blocking(lambda: Session.invoke)
+    search_tools = blocking(lambda: Session.search_tools)
+    enable = blocking(lambda: Session.enable)
+    step_of = immediate(lambda: Session.step_of)
 
     @property
     def inner(self) -> Session:

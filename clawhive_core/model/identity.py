@@ -14,7 +14,7 @@ from clawhive_core.model.tools import ToolMeta
 
 @dataclass(frozen=True, slots=True)
 class ToolIdentity:
-    """A tool's contract, and where it comes from others also its text, at one moment."""
+    """A tool's contract, its code, and where it comes from others also its text, at one moment."""
 
     name: str
     contract_hash: str
@@ -22,13 +22,17 @@ class ToolIdentity:
     """Empty where a changed text changes nothing: see `ToolMeta.text_counts`."""
     contract: Mapping[str, Any]
     """The hashed fields, for a person to compare; empty in what a task took over."""
+    code_hash: str = ""
+    """Empty where its code was not known, as before ClawHive kept it: any code is the same then."""
 
     @classmethod
     def of(cls, meta: ToolMeta) -> ToolIdentity:
         """Return what a tool is now."""
         counts = meta.text_counts
-        shown = {**meta.contract, **(meta.text if counts else {})}
-        return cls(meta.name, meta.contract_hash, meta.text_hash if counts else "", shown)
+        code = {} if meta.code is None else {"code": dict(meta.code())}
+        shown = {**meta.contract, **(meta.text if counts else {}), **code}
+        text_hash = meta.text_hash if counts else ""
+        return cls(meta.name, meta.contract_hash, text_hash, shown, meta.code_hash)
 
     @classmethod
     def parse(cls, text: str) -> ToolIdentity:
@@ -40,10 +44,12 @@ class ToolIdentity:
         loaded: Any = json.loads(text)
         fields = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
         names = ("name", "contract_hash", "text_hash")
-        known = all(isinstance(fields.get(name), str) for name in names)
+        code_hash = fields.get("code_hash", "")
+        known = all(isinstance(each, str) for each in (*map(fields.get, names), code_hash))
         if not known or not isinstance(fields.get("contract"), dict):
             raise ValueError("it does not say what its tool was")
-        return cls(fields["name"], fields["contract_hash"], fields["text_hash"], fields["contract"])
+        hashes = (fields["contract_hash"], fields["text_hash"])
+        return cls(fields["name"], *hashes, fields["contract"], code_hash)
 
     @classmethod
     def read(cls, text: str) -> ToolIdentity | None:
@@ -62,6 +68,7 @@ class ToolIdentity:
                 "contract_hash": self.contract_hash,
                 "text_hash": self.text_hash,
                 "contract": self.contract,
+                **({"code_hash": self.code_hash} if self.code_hash else {}),
             }
         )
 
@@ -73,7 +80,9 @@ class ToolIdentity:
     def is_still(self, meta: ToolMeta) -> bool:
         """Whether the tool is what it was."""
         text = meta.text_hash if meta.text_counts else ""
-        return (self.contract_hash, self.text_hash) == (meta.contract_hash, text)
+        if (self.contract_hash, self.text_hash) != (meta.contract_hash, text):
+            return False
+        return not self.code_hash or self.code_hash == meta.code_hash
 
     def diff(self, meta: ToolMeta) -> str:
         """Return what changed since, as a unified diff of the contract; empty where nothing did.
@@ -94,7 +103,11 @@ class ToolIdentity:
 
 
 def _hashes(identity: ToolIdentity) -> Mapping[str, str]:
-    return {"contract_hash": identity.contract_hash, "text_hash": identity.text_hash}
+    return {
+        "contract_hash": identity.contract_hash,
+        "text_hash": identity.text_hash,
+        "code_hash": identity.code_hash,
+    }
 
 
 def _lines(contract: Mapping[str, Any]) -> list[str]:

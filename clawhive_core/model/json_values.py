@@ -110,10 +110,9 @@ def is_portable(
                 continue
             else:
                 return False
-            for each in values:
-                is_small = type(each) is int and -SAFE_INTEGER <= each <= SAFE_INTEGER
-                if not is_small and type(each) not in _SCALARS:
-                    below.append(each)
+            # Most objects hold scalars only, which the interpreter sees without a loop of ours.
+            if not _SCALARS.issuperset(map(type, values)):
+                below.extend([each for each in values if type(each) not in _SCALARS])
         if not below:
             return True
         level = below

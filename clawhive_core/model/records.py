@@ -89,8 +89,10 @@ class StepRecord(_Record):
     trace_id: str
     provider_id: str | None
     capability_level: str | None
-    input_preview: str
-    output_preview: str
+    input_preview: str | None
+    """None for a turn of a model."""
+    output_preview: str | None
+    """None before its end, and where it was refused."""
     seq: int
     """The first event of it."""
 
@@ -118,7 +120,8 @@ class InvocationRecord(_Record):
     status: str
     error: Mapping[str, Any] | None
     input_preview: str
-    output_preview: str
+    output_preview: str | None
+    """None before its end, and where it was refused."""
     parent_invocation_id: str | None
     seq: int
     """The event that began it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
@@ -31,6 +31,10 @@ TIMEOUT_MS = 30_000
 
 JsonSchema = Mapping[str, Any]
 """A JSON Schema, draft 2020-12."""
+
+Code = Callable[[], Mapping[str, Any]]
+"""Reads the code that a tool runs: JSON values by the names of its files, as a person compares
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,9 @@ class ToolMeta(Caching):
     text_counts: bool = False
     """Whether a changed text suspends like a changed contract: where others than the plugin's
     author write it, as in a skill or on a server."""
+    code: Code | None = field(default=None, compare=False, repr=False)
+    """The code that its calls run, of which a change suspends too; the catalog says so, nobody
+    else. None for ClawHive's own, and where it runs elsewhere, as on a server."""
     raised: str = ""
     """The reason for a risk higher than its author declared; the catalog says so, nobody else."""
 
@@ -117,6 +124,11 @@ class ToolMeta(Caching):
     def text_hash(self) -> str:
         """SHA-256 over description, annotations and examples."""
         return digest([self.description, self.annotations, self.examples])
+
+    @cached_property
+    def code_hash(self) -> str:
+        """SHA-256 over the code that its calls run, read at the first use; empty where unknown."""
+        return "" if self.code is None else digest(self.code())
 
     def to_def(self) -> ToolDef:
         """Return what a model is shown of this tool."""

@@ -116,16 +116,22 @@ def commands_in(text: str) -> list[tuple[str, str]]:
     return [(str(row["name"]), str(row.get("help", ""))) for row in rows if "name" in row]
 
 
-def plugins_with_commands() -> list[tuple[str, str]]:
+def plugins_with_commands() -> list[tuple[str, str, str | None]]:
     """Return id and manifest text of the plugins whose manifests list commands, by id.
+
+    The third is the package where another one claims the id, too, and it must be known which
+    counts.
 
     Nothing is parsed here, and whoever finds nothing need not even read the configuration.
     """
-    found: list[tuple[str, str]] = []
-    for plugin_id, package, info in installed_packages():
+    found: list[tuple[str, str, str | None]] = []
+    packages = installed_packages()
+    ids = [plugin_id for plugin_id, _, _ in packages]
+    for plugin_id, package, info in packages:
         data = _manifest(package, info)
         if _MARK in data:
-            found.append((plugin_id, data.decode("utf-8", "replace")))
+            contested = package if ids.count(plugin_id) > 1 else None
+            found.append((plugin_id, data.decode("utf-8", "replace"), contested))
     return found
 
 

@@ -217,6 +217,7 @@ def clawhive_sandboxes(ctx: HookContext) -> list[SandboxEngine]:
         class Refuser:
             name = "refuser"
             version = "1"
+            isolation = "guest"
             programs = frozenset({"python -c"})
             aliases = {"py": "python"}
             deterministic = True

@@ -19,7 +19,7 @@ from clawhive_core.diagnostics.suggestions import did_you_mean
 from clawhive_core.errors import PluginError
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.patterns import pattern
-from clawhive_core.model.tools import ToolMeta
+from clawhive_core.model.tools import Code, ToolMeta
 from clawhive_core.plugins.choices import OWN, PluginChoices, claimed_by_others, counting
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.discovery import DiscoveredPlugin, discover
@@ -31,8 +31,9 @@ from clawhive_core.plugins.provider import ListedProvider, PluginProvider
 from clawhive_core.protocols.provider import ToolProvider
 
 _WORD = pattern(r"[A-Za-z_]\w*")
+_REFERENCE = pattern(r"\$\{secret:([A-Za-z_]\w*)")
 _PROVIDERS = "clawhive_tool_providers"
-_SERVED = ("mcp",)
+_SERVED = ("mcp", "sandbox")
 """The tables of ClawHive's own settings that the plugin of the same name acts on."""
 
 
@@ -76,6 +77,8 @@ class PluginManager:
         self._options = options or PluginOptions()
         self._plugins = [self._make(item) for item in discovered]
         self._passed_over: list[Plugin] = []
+        self._code: dict[int, Code] = {}
+        """The code of each provider, by its `id`."""
         self._settle_claims()
         self._order = self._sorted()
 
@@ -120,9 +123,18 @@ class PluginManager:
         Raises:
             PluginError, ExceptionGroup: As `raise_failures`, with `strict`.
         """
-        found = [provider for plugin in self._order for provider in self._providers_of(plugin)]
+        found: list[ToolProvider] = []
+        for plugin in self._order:
+            for provider in self._providers_of(plugin):
+                found.append(provider)
+                if plugin.id not in OWN:
+                    self._code[id(provider)] = plugin.code
         self._raise_if_strict()
         return found
+
+    def code_of(self, provider: ToolProvider) -> Code | None:
+        """Return what reads the code of a plugin's provider; None for ClawHive's own."""
+        return self._code.get(id(provider))
 
     def contributions(self, hook: str) -> list[Contribution]:
         """Return what every usable plugin's hook contributes, in order.
@@ -278,7 +290,7 @@ def _secrets_of(meta: ToolMeta) -> Iterator[str]:
 
 
 def _named(value: Any, key: str = "") -> Iterator[str]:
-    """Yield the names of variables in a table: of `..._env`, and each word that is a secret's."""
+    """Yield the names of variables in a table: `..._env`, `${secret:...}`, words of secrets."""
     if isinstance(value, Mapping):
         for name, item in cast("Mapping[str, Any]", value).items():
             yield from _named(item, name)
@@ -287,6 +299,7 @@ def _named(value: Any, key: str = "") -> Iterator[str]:
             yield from _named(item, key)
     elif isinstance(value, str):
         yield from (word for word in _WORD.findall(value) if is_secret_name(word))
+        yield from _REFERENCE.findall(value)
         if key.endswith("_env"):
             yield value
 

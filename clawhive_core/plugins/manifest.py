@@ -28,7 +28,7 @@ SYNC = "clawhive plugins sync"
 
 _ID = pattern(r"[A-Za-z0-9_-]{1,64}")
 _TOOL = pattern(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){1,3}")
-_MAX_BYTES = 4 * 1024 * 1024
+_MAX_BYTES = 2 * 1024 * 1024
 
 Kind = Literal["text", "flag", "count", "texts", "object", "list", "effects"]
 
@@ -132,7 +132,7 @@ def read_manifest(path: Path) -> Manifest:
             fix="make it a readable file",
         ) from error
     if len(data) > _MAX_BYTES:
-        raise ManifestError("the manifest is larger than 4 MiB", place=shown, fix=f"run: {SYNC}")
+        raise ManifestError("the manifest is larger than 2 MiB", place=shown, fix=f"run: {SYNC}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

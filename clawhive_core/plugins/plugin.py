@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from clawhive_core.diagnostics.files import shown_path
+from clawhive_core.diagnostics.files import file_digests, shown_path
 from clawhive_core.errors import ClawHiveError, PluginError
+from clawhive_core.model.canonical import digest
 from clawhive_core.model.late import dataclass
 from clawhive_core.model.tools import ToolMeta
 from clawhive_core.plugins.contribution import Contribution, HookCaller
@@ -21,6 +23,9 @@ from clawhive_core.plugins.tool import ToolDeclaration, declared_tools
 if TYPE_CHECKING:
     from clawhive_core.plugins.comparison import ToolDifference
 
+
+_SHOWN_FILES = 200
+"""Files of which a right keeps the digests one by one; of more, one digest of them all."""
 
 Status = Literal["ok", "failed", "incompatible", "disabled"]
 
@@ -126,6 +131,7 @@ class Plugin:
         self._tools: dict[str, ToolDeclaration] | None = None
         self._load_ms: float | None = None
         self._notes: list[str] = []
+        self._code: Mapping[str, str] | None = None
         try:
             self.manifest = manifest_of(discovered, self._folder)
         except PluginError as error:
@@ -162,6 +168,13 @@ class Plugin:
     def listed_tools(self) -> tuple[ToolMeta, ...]:
         """Return the tools of the manifest, none of a plugin that cannot be used."""
         return self.manifest.tools if self.manifest is not None and self.is_usable else ()
+
+    def code(self) -> Mapping[str, str]:
+        """Return the digests of its package's files as they were when first asked for."""
+        with self._lock:
+            if self._code is None:
+                self._code = _digests(self.discovered.package, self._folder)
+            return self._code
 
     def fail(self, error: PluginError) -> None:
         """Take the plugin out of use: its tools and contributions are withdrawn."""
@@ -310,3 +323,16 @@ class Plugin:
     def _manifest_place(self) -> str | None:
         folder = self._folder
         return None if folder is None else shown_path(folder / MANIFEST_NAME)
+
+
+def _digests(package: str, folder: Path | None) -> Mapping[str, str]:
+    """Return what the files of a package hold, or its single file; many of them by one digest."""
+    if folder is None:
+        from importlib.util import find_spec
+
+        spec = find_spec(package)
+        return {} if spec is None or not spec.origin else file_digests(Path(spec.origin))
+    found = file_digests(folder)
+    if len(found) <= _SHOWN_FILES:
+        return found
+    return {"files": str(len(found)), "sha256": digest(found)}

@@ -121,6 +121,11 @@ class ApprovalBook:
         query = ApprovalsWhere(run_id=run_id, step_id=step_id)
         return next(iter(self.log.find(query, Window(1, reverse=True))), None)
 
+    def of_call(self, digest: str, principal: str) -> Approval | None:
+        """Return the newest approval of exactly this call, whichever run asked for it."""
+        query = ApprovalsWhere(digest=digest, principal=principal)
+        return next(iter(self.log.find(query, Window(1, reverse=True))), None)
+
     def pending_below(self, run_id: str, prefix: str) -> list[Approval]:
         """Return what waits in the steps whose ids start like this, oldest first."""
         return [*self.log.find(ApprovalsWhere("pending", run_id, step_prefix=prefix))]

@@ -101,13 +101,19 @@ def _missed(
     found: Sequence[tuple[str, Authority]],
     given: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """Return the ids under which a person knows the grants that would have helped."""
+    """Return the ids under which a person knows the grants that would have helped.
+
+    One to call the tool would have, whatever else the tool needs since it changed.
+    """
     open_ = [parse(text) for text, each in found if not each.by_person]
     ids = (
         each.parent_grant or each.grant_id
         for each, pattern in ((each, parse(each.capability)) for each in suspended)
         if pattern.constraints.admit(given)
-        and any(speaks_of(each, pattern, capability) for capability in open_)
+        and any(
+            pattern.verb == "tool.call" or speaks_of(each, pattern, capability)
+            for capability in open_
+        )
     )
     return tuple(dict.fromkeys(ids))
 

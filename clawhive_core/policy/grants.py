@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clawhive_core.capabilities import Capability, contains, parse
+from clawhive_core.config.private_file import version_of
 from clawhive_core.errors import RunError, UnknownId, UsageError
 from clawhive_core.events.grants import issued
 from clawhive_core.model.events import Event
@@ -19,6 +21,7 @@ from clawhive_core.model.patterns import pattern
 from clawhive_core.model.principal import DEFAULT_AGENT, LOCAL_USER, Principal
 from clawhive_core.policy.persistent import (
     DEFAULT_LIFE,
+    FILE,
     PersistentGrant,
     drop,
     keep,
@@ -94,6 +97,11 @@ class GrantBook:
         if conversation_id is not None:
             found += self._in_log(RightsWhere(scope="session", scope_id=conversation_id))
         return [each for each in found if _is_for(each, principal) and is_live(each, now)]
+
+    def mark(self) -> object:
+        """Return what is another where grants may have come or gone since."""
+        epoch = None if self._log is None else self._log.epoch()
+        return epoch, version_of(os.path.join(self._user_dir, FILE))  # noqa: PTH118 - for each call
 
     def of_task(self, task_id: str, now: datetime) -> list[CapabilityGrant]:
         """Return a task's grants as they stand now: not ended, not expired, no parent revoked.

@@ -30,11 +30,11 @@ _MAX_LEAVES = 100_000
 _UNREAD = 1024 * 1024
 """About the characters of outputs that wait until a sink needs them."""
 _FLAT, _STRUCTURED = 1024, 16 * 1024
-"""What an output counts beside its text: by itself, and with lists or objects."""
+"""The characters that an output counts beside its text: by itself, and with lists or objects."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MAX_ASKED = 100
 _TOO_MUCH = ("",)
-"""What nobody says."""
+"""Words that nobody says."""
 
 WORDS = "the user's words"
 CONTRACT = "the task's contract"
@@ -48,7 +48,7 @@ class _Record:
     type: str
     source: str
     asked: tuple[str, ...] = ()
-    """What the call that returned it asked for: it counts where the user named all of that."""
+    """The values that its call asked for: it counts where the user named all of them."""
     skill: str = ""
     """The skill for whose own reading calls alone it counts; empty for every call."""
 
@@ -68,7 +68,7 @@ class _Taint:
     text: str
     bare: str
     named: tuple[str, ...]
-    """What its call asked for by name; empty where it asked for nothing, or for no document."""
+    """The documents that its call asked for by name; empty where it asked for none."""
     seen: Seen
 
 

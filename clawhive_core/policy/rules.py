@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from clawhive_core.capabilities import Capability, PatternIndex, contains, parse
@@ -52,10 +52,6 @@ class Authority:
     grant: CapabilityGrant | None = None
     by_person: bool = False
     """Whether a grant that a person gave allows it."""
-
-
-Ended = Callable[[tuple[CapabilityGrant, ...]], None]
-"""Told which grants were revoked, before the next decision: what was opened with them ends."""
 
 
 @per_call
@@ -112,8 +108,9 @@ class Rules:
         self._next_end: str | None = None
         self.is_derived = False
         """Whether any grant comes from another one, such as a person's, that may be revoked."""
-        self._ended: dict[Ended, None] = {}
-        self._gone: tuple[CapabilityGrant, ...] = ()
+        self._watched: dict[Callable[[], object], Collection[str]] = {}
+        self._gone: frozenset[str] = frozenset()
+        """The ids of the grants that were revoked."""
         self._bounded: dict[tuple[str, ...], Rules] = {}
         self._known: dict[str, Authority] = {}
         self._decided: dict[tuple[str, ...], Decision] = {}
@@ -208,11 +205,11 @@ class Rules:
         return (*self.grants, *self._step_grants)
 
     def revoke(self, gone: Iterable[str], *, used_up: bool = False) -> tuple[CapabilityGrant, ...]:
-        """Let grants count no longer, nor what was derived from them; tell who listens.
+        """Let grants count no longer, nor what was derived from them; cut what uses them.
 
         Args:
             gone: Ids of grants, held here or further up.
-            used_up: Whether their uses are over: what was begun with one goes on, untold.
+            used_up: Whether their uses are over: what was begun with one goes on.
 
         Returns:
             Those that were held here.
@@ -225,23 +222,34 @@ class Rules:
         if ended:
             self._keep(each for each in self.every if each.grant_id not in ids)
             if not used_up:
-                self._gone += ended
-                for tell in tuple(self._ended):
-                    tell(ended)
+                self._cut(frozenset([each.grant_id for each in ended]))
         for rules in self._bounded.values():
             rules.revoke(ids, used_up=used_up)
         return ended
 
-    def on_revoked(self, tell: Ended) -> Callable[[], object]:
-        """Call back with the grants that `revoke` ends, at once with those that it has ended.
+    def watch(self, rights: Collection[str], cut: Callable[[], object]) -> None:
+        """Have work under way cut when `revoke` ends a grant that allowed it, or has ended it.
 
-        Returns:
-            What stops that.
+        What a person approved as this one call needs no grant, and goes on.
+
+        Args:
+            rights: The ids of the grants.
+            cut: What ends it, now or soon: a tool and all it opened, a model's turn. It is called
+                before the next decision, perhaps more than once, until `unwatch`.
         """
-        self._ended[tell] = None
-        if self._gone:
-            tell(self._gone)
-        return partial(self._ended.pop, tell, None)
+        self._watched[cut] = rights
+        if not self._gone.isdisjoint(rights):
+            cut()
+
+    def unwatch(self, cut: Callable[[], object]) -> None:
+        """Let work that has ended be watched no longer."""
+        self._watched.pop(cut, None)
+
+    def _cut(self, gone: frozenset[str]) -> None:
+        self._gone |= gone
+        for cut, rights in tuple(self._watched.items()):
+            if not gone.isdisjoint(rights):
+                cut()
 
     def _keep(self, left: Iterable[CapabilityGrant]) -> None:
         kept = tuple(left)

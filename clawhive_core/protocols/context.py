@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from clawhive_core.model.embeddings import Embeddings
 from clawhive_core.model.messages import LlmRequest, LlmResponse
 from clawhive_core.model.principal import Principal
+from clawhive_core.model.questions import Answer, Question
 from clawhive_core.protocols.http import HttpClient
 
 Stream = Literal["stdout", "stderr"]
@@ -251,6 +252,15 @@ class InvokeContext(Protocol):
                 is told what would allow it.
             NeedHumanApproval: A person must answer. Let it pass: the tool is parked, and begins
                 again when that is answered.
+        """
+        ...
+
+    async def ask(self, question: Question) -> Answer:
+        """Put somebody else's question, such as a server's, to the person at the terminal.
+
+        The person sees who asks, and that it is not ClawHive. Without a person the answer is
+        `cancel`. The call's own time stands still meanwhile; the log has who asked and what for,
+        and not what was answered.
         """
         ...
 

@@ -115,7 +115,7 @@ class QuotaLeft:
 
 
 TOO_LATE = "too late"
-"""What is found of an approval that nobody answered in time, and that nobody ended yet."""
+"""The state of an approval that nobody answered in time, and that nobody ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +262,8 @@ class ApprovalsWhere:
 class GrantsWhere:
     """Grants of the log, oldest first; what is None does not matter."""
 
-    stands: bool | None = None
-    """Whether nobody and nothing ended it; it may have expired."""
+    ended: bool | None = None
+    """Whether it was revoked, used up, or ended with its scope; one that expired may not have."""
     scope: str | None = None
     scope_id: str | None = None
     subject: str | None = None
@@ -374,6 +374,8 @@ class EventsWhere:
     """The id after which those of their steps come."""
     steps_before: str | None = None
     """The id before which those of their steps come."""
+    after_seq: int | None = None
+    """The number after which they come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -728,6 +730,8 @@ class Ledger(Leases, Protocol):
 
     def rebuild(self) -> tuple[Difference, ...]:
         """Make the records anew from the events; return how they differed.
+
+        Where they did, `tables.rebuilt` records it, together with the new records or not at all.
 
         Raises:
             LogWriteFailed: The result could not be written; the records are as they were.

@@ -10,6 +10,14 @@ from clawhive_core.model.late import dataclass
 from clawhive_core.protocols.context import Stream
 
 Limit = Literal["wall", "memory", "stdout", "stderr", "files", "processes", "tool_calls"]
+Isolation = Literal["landlock", "jail", "guest"]
+"""What separates a program from this machine, weakest first.
+
+`landlock`: its system calls are limited (Landlock, seccomp); `jail`: namespaces of its own too, or
+a container; `guest`: it makes no system call itself, as in an interpreter or a WebAssembly guest
+that ask their host, or it has a kernel of its own.
+"""
+ISOLATIONS: tuple[Isolation, ...] = ("landlock", "jail", "guest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,11 @@ class SandboxSpec:
     """Of each command."""
     host: SandboxHost | None = None
     """The host of their calls of tools; None where they may make none."""
+    clock: float | None = None
+    """The seconds since 1970 at which their clock begins, which then moves as they use it, so that
+    a run can be repeated; None for the real time."""
+    seed: int | None = None
+    """The start of their randomness, for the same reason; None for real randomness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +153,11 @@ class SandboxEngine(Protocol):
         ...
 
     @property
+    def isolation(self) -> Isolation:
+        """The separation that it gives; where it cannot give it, it does not open."""
+        ...
+
+    @property
     def programs(self) -> frozenset[str]:
         """The commands it runs: a program's name, and its flag for code: `python -c`."""
         ...
@@ -169,6 +187,66 @@ class SandboxEngine(Protocol):
 
     async def close(self) -> None:
         """Kill every worker."""
+        ...
+
+
+class SandboxSession(Protocol):
+    """An interpreter that keeps its variables from one evaluation to the next."""
+
+    async def evaluate(
+        self,
+        command: SandboxCommand,
+        output: Callable[[Stream, bytes], None],
+        limits: SandboxLimits | None = None,
+        host: SandboxHost | None = None,
+    ) -> SandboxOutcome:
+        """Run code in it, and print the value of a last expression, as an interactive one does.
+
+        One that meets a limit ends the session.
+
+        Args:
+            command: The code.
+            output: Told what it prints.
+            limits: The limits of this evaluation; None for those of the session's spec.
+            host: The host of its calls of tools; None for that of the session's spec.
+
+        Raises:
+            SandboxUnavailable: The session has ended.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End it."""
+        ...
+
+
+@runtime_checkable
+class SessionEngine(Protocol):
+    """A sandbox engine that also keeps interpreters between evaluations."""
+
+    async def open_session(self, spec: SandboxSpec) -> SandboxSession:
+        """Return a session; its rights are fixed, as those of an instance.
+
+        Raises:
+            SandboxUnavailable: As `SandboxEngine.open`.
+            ToolError: As `SandboxEngine.open`.
+        """
+        ...
+
+
+@runtime_checkable
+class PreparedEngine(Protocol):
+    """A sandbox engine whose first use on a machine takes long, such as one that compiles."""
+
+    async def prepare(self, progress: Callable[[str], None]) -> bool:
+        """Do what the first use needs, outside of any program's limits; whether anything was done.
+
+        Args:
+            progress: Told what is being done, as it goes on.
+
+        Raises:
+            SandboxUnavailable: It cannot be done.
+        """
         ...
 
 
@@ -233,6 +311,11 @@ class HandlerEngine(Protocol):
 
     @property
     def name(self) -> str:
+        """As of `SandboxEngine`."""
+        ...
+
+    @property
+    def isolation(self) -> Isolation:
         """As of `SandboxEngine`."""
         ...
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from clawhive_core.errors import ModelError, NeedHumanApproval, RunError
 from clawhive_core.events.kinds import TOOLS_CHANGED, TOOLS_ENABLED
 from clawhive_core.execution.outcomes import Invoker, Outcome
+from clawhive_core.execution.sandbox.program import as_program
 from clawhive_core.execution.scope import CallScope, RunScope, Signal, ignore_signal
 from clawhive_core.model.canonical import canonical, canonical_text, preview
 from clawhive_core.model.events import Blob
@@ -19,7 +20,7 @@ from clawhive_core.model.messages import ContentBlock, LlmMessage, LlmRequest, L
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.model.runs import Action
-from clawhive_core.model.tools import Artifact, ToolCall, ToolResult
+from clawhive_core.model.tools import Artifact, ToolCall, ToolDef, ToolResult
 from clawhive_core.runs.concurrency import run_concurrently
 from clawhive_core.runs.models import Models
 from clawhive_core.runs.record.journal import Journal, end_step, run_event
@@ -57,6 +58,8 @@ class LoopSettings:
     persona: str = ""
     """The beginning of the system prompt."""
     system: str = SYSTEM
+    in_code: bool = False
+    """Whether the model calls its tools from programs, and is shown them as functions."""
 
     @property
     def whole_system(self) -> str:
@@ -88,6 +91,8 @@ class Loop:
     _cache_hints: Mapping[str, Any] = field(init=False)
     _open_turn: int | None = None
     """The turn that has ended in no action yet."""
+    _as_program: tuple[tuple[ToolDef, ...], tuple[ToolDef, ...]] | None = None
+    """The tools that were offered last, and how the model is shown them in code mode."""
     _refused_turns: int = 0
     """The turns in a row, up to now, of which every call was refused."""
 
@@ -193,11 +198,20 @@ class Loop:
             self.settings.model,
             tuple(messages),
             system=self._system,
-            tools=self._offered.tools,
+            tools=self._shown_tools(),
             max_tokens=self.settings.limits.max_tokens,
             cache_hints=self._cache_hints,
         )
         return self.models.complete(request, self._scope(step, 0))
+
+    def _shown_tools(self) -> tuple[ToolDef, ...]:
+        """Return the tools as the model is shown them, the same object while they are the same."""
+        tools = self._offered.tools
+        if not self.settings.in_code:
+            return tools
+        if self._as_program is None or self._as_program[0] is not tools:
+            self._as_program = (tools, as_program(tools))
+        return self._as_program[1]
 
     def _taken(self, result: ToolResult) -> ToolResult:
         if result.artifacts:

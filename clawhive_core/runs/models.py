@@ -195,8 +195,7 @@ class Models:
         """
         adapter, name = self.adapter(request.model)
         right = self._authorize(adapter, scope)
-        started = self._started(request, scope)
-        seq = await self._sent(started, adapter, scope)
+        seq = await self._sent(self._started(request, scope), adapter, scope)
         try:
             await self._acknowledged(seq)
             asked = request.to_model(name, self._answers(scope))
@@ -231,8 +230,7 @@ class Models:
         asked = checked_texts(texts)
         embedder, called = self.embedder(model, scope)
         right = self._authorize(embedder, scope)
-        started = _embedding_started(called, model, asked, scope)
-        seq = await self._sent(started, embedder, scope)
+        seq = await self._sent(_embedding_started(called, model, asked, scope), embedder, scope)
         try:
             await self._acknowledged(seq)
             found = await self._embedded(embedder, asked, called, scope, right)
@@ -301,18 +299,14 @@ class Models:
         self, adapter: LlmAdapter, request: LlmRequest, scope: CallScope, right: str
     ) -> LlmResponse:
         """Ask the adapter; an error holds the text that came before it (`data["partial"]`)."""
-        streams = scope.run.streams and scope.parent_invocation_id is None
         limits, called = self.request_limits(adapter.name).limits, f"{adapter.name}:{request.model}"
         heard: PartialResponse | None = None
-
-        def ask(seconds: float) -> Awaitable[LlmResponse]:
-            nonlocal heard
-            if not streams:
-                return adapter.chat(request)
-            heard = PartialResponse(limits, called, seconds)
-            return _streamed(adapter, request, scope, heard)
-
-        bound = MAX_BODY.set(limits.size)
+        # No closure: while a model is waited for, the garbage collector walks what a run holds.
+        ask = partial(_chatted, adapter, request)
+        if scope.run.streams and scope.parent_invocation_id is None:
+            heard = PartialResponse(limits, called)
+            ask = partial(_streamed, adapter, request, scope, heard)
+        bound = None if MAX_BODY.get() == limits.size else MAX_BODY.set(limits.size)
         try:
             response = await self._ask_provider(adapter, request.model, scope, right, ask)
             limits.check(response, called)
@@ -323,7 +317,8 @@ class Models:
             error.data = {**error.data, "partial": text}
             raise error from None
         finally:
-            MAX_BODY.reset(bound)
+            if bound is not None:
+                MAX_BODY.reset(bound)
         return response
 
     async def _embedded(
@@ -331,11 +326,7 @@ class Models:
     ) -> Embeddings:
         """Ask the embedder."""
         name = called.partition(":")[2]
-
-        def ask(seconds: float) -> Awaitable[Embeddings]:
-            del seconds
-            return embedder.embed(texts, name)
-
+        ask = partial(_vectors, embedder, texts, name)
         answer = await self._ask_provider(embedder, name, scope, right, ask)
         self.request_limits(embedder.name).limits.check(answer, called)
         found = unit_vectors(answer, texts, called)
@@ -580,7 +571,8 @@ async def _attempt(
 ) -> T:
     """Ask once, until the time is up or the right to ask is revoked."""
     bounded = Bounded(ask(seconds), _GRACE_SECONDS)
-    unwatched = scope.run.cut_on_revocation((right,), bounded.cut)
+    rules = scope.run.rules
+    rules.watch((right,), bounded.cut)
     try:
         return await bounded.wait(seconds)
     except Overdue:
@@ -589,13 +581,28 @@ async def _attempt(
         message = f"the right to ask `{provider.name}` was revoked while it answered"
         raise ModelError(message, code="right_revoked") from None
     finally:
-        unwatched()
+        rules.unwatch(bounded.cut)
+
+
+def _chatted(adapter: LlmAdapter, request: LlmRequest, _seconds: float) -> Awaitable[LlmResponse]:
+    return adapter.chat(request)
+
+
+def _vectors(
+    embedder: Embedder, texts: Sequence[str], model: str, _seconds: float
+) -> Awaitable[Embeddings]:
+    return embedder.embed(texts, model)
 
 
 async def _streamed(
-    adapter: LlmAdapter, request: LlmRequest, scope: CallScope, heard: PartialResponse
+    adapter: LlmAdapter,
+    request: LlmRequest,
+    scope: CallScope,
+    heard: PartialResponse,
+    seconds: float,
 ) -> LlmResponse:
     """Return a streamed answer; its text reaches listeners as it comes."""
+    heard.begin(seconds)
     async with aclosing(_generator(adapter.stream(request))) as events:
         async for event in events:
             heard.take(event)

@@ -12,6 +12,7 @@ from clawhive_core.catalog.catalog import Catalog
 from clawhive_core.diagnostics.suggestions import nearest
 from clawhive_core.execution.effects import is_denied_always
 from clawhive_core.execution.handlers.handlers import reach_of
+from clawhive_core.execution.sandbox.program import RUN_PROGRAM, with_returns
 from clawhive_core.execution.scope import CORE, AllowList
 from clawhive_core.execution.skill_library import SkillLibrary
 from clawhive_core.model.late import dataclass
@@ -37,6 +38,8 @@ class OfferBuilder:
     denies: Sequence[str]
     """The canonical patterns of `[policy] deny`."""
     variables: Mapping[str, str]
+    in_code: bool = False
+    """Whether the model calls its tools from programs (`--planner code`)."""
 
     def build(self, agent: Agent, active: Sequence[str], opened: Sequence[str]) -> Offer | None:
         """Return what an agent's model is told and offered; None for an agent of one call.
@@ -52,7 +55,8 @@ class OfferBuilder:
         """
         if agent.form != "full":
             return None
-        base = self.cache.of(self.catalog, self.allow, AllowList.read(agent.name, agent.tools))
+        lists = (self.allow, AllowList.read(agent.name, agent.tools))
+        base = self.cache.of(self.catalog, *lists, in_code=self.in_code)
         bounded = agent.tools is not None
         names = frozenset(tool.name for tool in base)
         toolsets = self._toolsets(names, _every if bounded else _required)
@@ -88,8 +92,11 @@ class OfferBuilder:
             if (why := self._problem(name, provider, meta)) is not None:
                 left_out.append((name, why))
             elif meta is not None:
-                tools[meta.name] = meta.to_def()
+                tools[meta.name] = self._shown(meta.to_def())
         return Toolset(tuple(tools.values()), tuple(left_out))
+
+    def _shown(self, tool: ToolDef) -> ToolDef:
+        return with_returns(tool, self.catalog) if self.in_code else tool
 
     def _problem(self, name: str, provider: str | None, meta: ToolMeta | None) -> str | None:
         """Return why a tool is not offered, None where it may be."""
@@ -118,19 +125,21 @@ def _required(skill: Skill) -> Mapping[str, str | None]:
 
 STUB = "stub"
 
-Lists = dict[tuple[AllowList | None, ...], tuple[ToolDef, ...]]
-"""An agent's lists, None for every tool, to what its model is offered."""
+Lists = dict[tuple[bool, tuple[AllowList | None, ...]], tuple[ToolDef, ...]]
+"""Whether it is for programs, and an agent's lists, None for every tool, to what is offered."""
 
 
 def offered_tools(catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
     """Return what an agent's model is offered: what each of its lists has, but the stub's tools.
 
-    An agent that says nothing of when to delegate to it is not offered either.
+    An agent that says nothing of when to delegate to it is not offered either, and the tool that
+    runs programs only where the model calls its tools from them.
     """
     return tuple(
         tool.meta.to_def()
         for tool in catalog
         if tool.meta.provider_id != STUB
+        and tool.meta.name != RUN_PROGRAM
         and (tool.meta.description or tool.meta.provider_id != AGENTS)
         and (
             tool.meta.provider_id == CORE
@@ -150,12 +159,22 @@ class OfferCache:
     _catalog: Catalog | None = None
     _lists: Lists = field(default_factory=Lists)
 
-    def of(self, catalog: Catalog, *lists: AllowList | None) -> tuple[ToolDef, ...]:
-        """Return what `offered_tools` does, the same object for the same revision and lists."""
+    def of(
+        self, catalog: Catalog, *lists: AllowList | None, in_code: bool = False
+    ) -> tuple[ToolDef, ...]:
+        """Return what `offered_tools` does, the same object for the same revision and lists.
+
+        With `in_code` also the tool that runs programs, and what each tool answers.
+        """
         if catalog is not self._catalog:
             self._catalog, self._lists = catalog, {}
-        if (known := self._lists.get(lists)) is None:
-            known = self._lists[lists] = offered_tools(catalog, *lists)
+        key = (in_code, lists)
+        if (known := self._lists.get(key)) is None:
+            known = offered_tools(catalog, *lists)
+            program = catalog.meta_of(RUN_PROGRAM)
+            if in_code and program is not None:
+                known = (*(with_returns(tool, catalog) for tool in known), program.to_def())
+            self._lists[key] = known
         return known
 
 

@@ -11,6 +11,7 @@ from clawhive_core.execution.scope import ApproveMode, Ask, Signal, ignore_signa
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.canonical import preview
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.questions import Answer, Question
 from clawhive_core.model.texts import well_formed
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class RunOptions:
     """The user's words, where the prompt or the task's input is somebody else's: for a sub-agent,
     or for a session of an agent. Destinations that occur in them are not asked about."""
     ask: Ask | None = None
-    """The function that asks the person, where `approve` is `ask`; without it the run parks."""
+    """The function that asks the person, where `approve` is `ask`; without it the run parks. Its
+    method `reply`, where it has one, gets the questions of tools (`Question`) and answers them."""
 
     def __post_init__(self) -> None:
         """Refuse what would be taken for something else: options come from callers' own code."""
@@ -205,6 +207,17 @@ class SafeAsker:
                     "answer from elsewhere"
                 )
                 self.warning = {"code": "ask_failed", "message": message}
+
+    async def reply(self, question: Question) -> Answer:
+        """Put a tool's question; nobody answers it where the program cannot, or fails."""
+        replying = getattr(self.callback, "reply", None)
+        if replying is None:
+            return Answer("cancel")
+        try:
+            return await replying(question)
+        except Exception as error:  # noqa: BLE001 - a tool's question that fails has no answer
+            _log_failure("`reply` raised; the question has no answer", error)
+            return Answer("cancel")
 
 
 def callback_warnings(*callbacks: Ask | Callable[[Signal], None] | None) -> list[dict[str, str]]:

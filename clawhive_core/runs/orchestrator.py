@@ -26,7 +26,7 @@ from clawhive_core.runs.models import Models
 from clawhive_core.runs.options import callback_warnings
 from clawhive_core.runs.record.journal import RunJournal, run_event
 from clawhive_core.runs.record.ownership import STOPPED, start_refused
-from clawhive_core.runs.run import RunRequest, RunResult
+from clawhive_core.runs.run import CODE, REACT, RunRequest, RunResult
 from clawhive_core.runs.toolsets import NO_TOOLS, Offer, RunToolSource, SkillTools, Toolset
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 _RUNNING = frozenset({"running"})
 
-REACT = "react"
-"""The planner of prompts that plans nothing: the loop goes from turn to turn."""
+
+async def _nothing_to_end(run_id: str) -> None:
+    del run_id
 
 
 class ToolSource(Protocol):
@@ -78,6 +79,8 @@ class Orchestrator:
     """The use of the runs that a run started."""
     source: ToolSource = field(default_factory=NoToolSource)
     """The source of tools that a running model is offered later."""
+    ended: Callable[[str], Awaitable[object]] = _nothing_to_end
+    """Told the id of each run that ends or parks, to end what lives no longer than it."""
 
     async def run(self, request: RunRequest) -> RunResult:
         """Run a task to its end, or until it must wait for a person, and record it.
@@ -202,12 +205,13 @@ class Orchestrator:
         # Runs of before there were others say `procedure` where they mean the loop.
         if request.task.prompt is not None and request.setup.planner in {
             REACT,
+            CODE,
             ProcedurePlanner.name,
         }:
             return None
         found = self.planners.get(request.setup.planner)
         if found is None:
-            known = ", ".join(sorted({*self.planners, REACT}))
+            known = ", ".join(sorted({*self.planners, REACT, CODE}))
             raise UsageError(
                 f"no planner is called `{request.setup.planner}`",
                 code="cannot_plan",
@@ -261,6 +265,7 @@ class Orchestrator:
             request.limits,
             request.continuation.messages,
             request.setup.persona,
+            in_code=request.setup.planner == CODE,
         )
         if (history := request.continuation.history) is not None:
             self.models.continue_from(request.scope.run_id, history)
@@ -298,6 +303,7 @@ class Orchestrator:
 
     async def end(self, request: RunRequest, result: RunResult) -> None:
         """Record how a run ended, or that it waits for a person, and give it up."""
+        await self.ended(request.scope.run_id)
         if result.status == "waiting_approval":
             await self._park(request)
             return

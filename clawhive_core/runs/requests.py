@@ -43,6 +43,7 @@ from clawhive_core.runs.record.lineage import ancestry
 from clawhive_core.runs.record.ownership import fence_of
 from clawhive_core.runs.replays.recorded_run import RecordedRun, add_recorded_calls
 from clawhive_core.runs.run import (
+    CODE,
     Continuation,
     Contract,
     ModelSetup,
@@ -97,7 +98,7 @@ class RequestMaker(Caching):
             continuation = Continuation(before.run_id, before.messages)
         opened = active_before(self.log, continuation.run_id)
         setup = self.model_setup(agent, options)
-        offer = self.offer(agent, allow, options.skills, opened)
+        offer = self.offer(agent, allow, options.skills, opened, in_code=setup.planner == CODE)
         request = self.assemble(
             Task(new_id("task"), prompt=text), options, principal, title=preview(text, 80)
         )
@@ -139,6 +140,8 @@ class RequestMaker(Caching):
         allow: AllowList | None,
         active: Sequence[str] = (),
         opened: Sequence[str] = (),
+        *,
+        in_code: bool = False,
     ) -> Offer:
         """Return what an agent's model is offered, of the tools that the agent sees.
 
@@ -147,11 +150,12 @@ class RequestMaker(Caching):
             allow: The tools that it sees.
             active: The skills that the user named.
             opened: Those that were active in the conversation before.
+            in_code: Whether the model calls them from programs.
 
         Raises:
             UsageError: A skill that is to be active is unknown, not loaded or not trusted.
         """
-        found = self._offer_builder(agent, allow).build(agent, active, opened)
+        found = self._offer_builder(agent, allow, in_code=in_code).build(agent, active, opened)
         return Offer(self.catalog.current.revision) if found is None else found
 
     def prompt_limits(self, limits: RunLimits) -> RunLimits:
@@ -162,11 +166,15 @@ class RequestMaker(Caching):
             compact_at_tokens=self.config.get("loop.compact_at_tokens"),
         )
 
-    def _offer_builder(self, agent: Agent, allow: AllowList | None) -> OfferBuilder:
+    def _offer_builder(
+        self, agent: Agent, allow: AllowList | None, *, in_code: bool
+    ) -> OfferBuilder:
         root = str(self.config.root)
         denies, variables = self._expanded("policy.deny", root), self._variables(root)
         library = self.library.only(agent.skills)
-        return OfferBuilder(self.catalog.current, self.offers, library, allow, denies, variables)
+        return OfferBuilder(
+            self.catalog.current, self.offers, library, allow, denies, variables, in_code=in_code
+        )
 
     def updated_offer(self, request: RunRequest, revision: str, step_id: str) -> Offer | None:
         """Return what a running agent is offered by now; None under the revision that it has."""
@@ -176,14 +184,17 @@ class RequestMaker(Caching):
             return None
         agent = Agent.read(self.config, request.principal)
         skills = request.offer.skills
-        builder = self._offer_builder(agent, request.scope.allow)
+        in_code = request.setup.planner == CODE
+        builder = self._offer_builder(agent, request.scope.allow, in_code=in_code)
         return builder.build(agent, skills.active, skills.opened)
 
     def tools_named(self, request: RunRequest, names: Sequence[str], step_id: str) -> Toolset:
         """Return the tools of these names, as far as a running agent may have them."""
         del step_id
         agent = Agent.read(self.config, request.principal)
-        return self._offer_builder(agent, request.scope.allow).tools_named(names)
+        in_code = request.setup.planner == CODE
+        builder = self._offer_builder(agent, request.scope.allow, in_code=in_code)
+        return builder.tools_named(names)
 
     def task(self, name: str, given: Mapping[str, Any], options: RunOptions) -> RunRequest:
         """Return the request of a task type by name.
@@ -256,6 +267,7 @@ class RequestMaker(Caching):
             conversation_id=session,
             user_id=self.config.get("user.id"),
             root=str(self.config.root),
+            home=self.config.home,
             artifacts=artifacts,
             rules=self.rules(grants, artifacts),
             allow=allow_list(self.config, principal),
@@ -346,6 +358,28 @@ class RequestMaker(Caching):
         """Return the grants that a person gave a session, or for good, and that hold now."""
         return self._book().counting(session, principal, datetime.now(UTC))
 
+    def given_since(self) -> Callable[[RunRequest], list[CapabilityGrant]]:
+        """Return what finds a long run's new grants: those that a person gave since it last looked.
+
+        It looks where the user's file or the log changed.
+        """
+        seen: list[object] = [self._book().mark()]
+
+        def find(request: RunRequest) -> list[CapabilityGrant]:
+            book = self._book()
+            if (mark := book.mark()) == seen[0]:
+                return []
+            seen[0] = mark
+            run, who = request.scope, request.principal
+            held = run.rules.every
+            known = {each.grant_id for each in held} | {each.parent_grant for each in held}
+            now = book.counting(run.conversation_id, who, datetime.now(UTC))
+            return derived(
+                [each for each in now if each.grant_id not in known], run.task_id, str(who)
+            )
+
+        return find
+
     @cached_property
     def _conversations(self) -> Conversations:
         return Conversations(self.log)
@@ -357,6 +391,7 @@ class RequestMaker(Caching):
 
     def _surrounded(self, scope: RunScope, options: RunOptions) -> RunScope:
         """Return a scope with what surrounds a run today: the caller, the user, the secrets."""
+        asker = None if options.ask is None else SafeAsker(options.ask)
         return replace(
             scope,
             command=options.command,
@@ -365,7 +400,8 @@ class RequestMaker(Caching):
             signal=listener_of(options),
             streams=options.stream,
             approve=options.approve,
-            ask=None if options.ask is None else SafeAsker(options.ask),
+            ask=asker,
+            reply=None if asker is None else asker.reply,
             revocations=self.revocations,
         )
 
@@ -391,6 +427,7 @@ class RequestMaker(Caching):
             conversation_id=str(event.conversation_id),
             user_id=self.config.get("user.id"),
             root=str(self.config.root),
+            home=self.config.home,
             artifacts=body["artifacts"],
             rules=Rules(()),
             allow=allow_list(self.config, *(each for _, each in ancestry(self.log, record.run_id))),
@@ -459,7 +496,7 @@ class RequestMaker(Caching):
         return {
             "workspace": str(self.config.root),
             "run": artifacts,
-            "home": self.env.get("HOME") or str(Path.home()),
+            "home": self.config.home,
         }
 
 

@@ -90,12 +90,15 @@ class PartialResponse:
     Args:
         limits: What it may come to.
         called: The model.
-        seconds: From now on.
     """
 
-    def __init__(self, limits: ResponseLimits, called: str, seconds: float) -> None:
+    def __init__(self, limits: ResponseLimits, called: str) -> None:
         self._limits = limits
         self._called = called
+        self.begin(0.0)
+
+    def begin(self, seconds: float) -> None:
+        """Begin a stream, which may take so long; nothing of an earlier one counts."""
         self._ends = time.monotonic() + seconds
         self.events = 0
         self._size = 0

@@ -227,6 +227,7 @@ async def resume(live: LiveServices, orchestrator: Orchestrator, request: RunReq
         orchestrator.compaction,
         orchestrator.children_usage,
         ResumingToolSource(record, orchestrator.source),
+        orchestrator.ended,
     )
     try:
         await again.resume(request)

@@ -32,6 +32,12 @@ class Contract:
     """The grounds of the skill's own calls."""
 
 
+REACT = "react"
+"""The planner of prompts that plans nothing: the loop goes from turn to turn."""
+CODE = "code"
+"""The same loop, whose model calls its tools from programs that it writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSetup:
     """The model of a run, and what plans for it."""

@@ -39,7 +39,7 @@ from clawhive_core.runs.record.lineage import ancestry, child_of_step, descendan
 from clawhive_core.runs.record.ownership import recover, run_of
 from clawhive_core.runs.requests import RequestMaker, RunOptions
 from clawhive_core.runs.responses import no_answer
-from clawhive_core.runs.run import RunRequest, SpawnedBy
+from clawhive_core.runs.run import CODE, RunRequest, SpawnedBy
 
 _TIMEOUT_MS = 3_600_000
 _POLL_SECONDS = 0.5
@@ -313,6 +313,7 @@ class SubAgentRequests:
         )
         model = start_of(self.log, parent.run_id)["model"]
         maker = self.maker
+        setup = maker.model_setup(agent, RunOptions(), model)
         return RunRequest(
             wanted,
             scope,
@@ -320,8 +321,8 @@ class SubAgentRequests:
             preview(task, 80),
             parent.grounds.words,
             tuple(grants),
-            setup=maker.model_setup(agent, RunOptions(), model),
-            offer=maker.offer(agent, allow),
+            setup=setup,
+            offer=maker.offer(agent, allow, in_code=setup.planner == CODE),
             limits=maker.prompt_limits(maker.limits(agent.principal)),
             spawned_by=SpawnedBy(call.step_id, self.config.get("limits.agents_total")),
         )

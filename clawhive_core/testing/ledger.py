@@ -264,7 +264,7 @@ def _queries() -> Iterator[Any]:
     yield from (port.ApprovalsWhere(), port.ApprovalsWhere("pending"))
     yield from (port.ApprovalsWhere(prefix="appr_"), port.ApprovalsWhere(step_prefix="run_a/"))
     yield from (port.ApprovalsWhere(digest="d2"), port.ApprovalsWhere(expires_before="2030"))
-    yield from (port.GrantsWhere(), port.GrantsWhere(stands=True), port.GrantsWhere(stands=False))
+    yield from (port.GrantsWhere(), port.GrantsWhere(ended=True), port.GrantsWhere(ended=False))
     yield from (
         port.GrantsWhere(scope="task"),
         port.GrantsWhere(scope="session", scope_id="conv_1"),

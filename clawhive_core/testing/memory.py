@@ -10,6 +10,7 @@ from typing import Any
 
 from clawhive_core.config import Config
 from clawhive_core.hive.hive import Hive
+from clawhive_core.model.tools import Code
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.manager import PluginManager, PluginOptions, open_plugins
 from clawhive_core.plugins.plugin import PluginRecord
@@ -94,6 +95,10 @@ class _Given(PluginManager):
     def providers(self) -> list[ToolProvider]:
         """Return the given providers first."""
         return [*self._own, *self._installed.providers()]
+
+    def code_of(self, provider: ToolProvider) -> Code | None:
+        """Return the code of an installed plugin's provider."""
+        return self._installed.code_of(provider)
 
     def contributions(self, hook: str) -> list[Contribution]:
         """Return the given objects first."""

@@ -1,12 +1,14 @@
 """A required sink, through a running Hive and the command line."""
 
 import json
+import sys
 
 import anyio
 import pytest
 
 from clawhive_core import Hive, LlmResponse, TextBlock, ToolMeta
 from clawhive_core.cli import main
+from clawhive_core.model.events import Event
 from clawhive_core.model.refusal import Refusal
 from clawhive_core.plugins.contribution import Contribution
 from clawhive_core.plugins.manager import PluginManager
@@ -144,3 +146,74 @@ def test_doctor_names_the_required_sink_that_stands_still(
         main(["--root", str(tmp_path / "project"), "doctor", "--json"])
     checks = {each["name"]: each for each in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["sink siem"]["state"] == "problem"
+
+
+CHILD = """
+import sys
+import anyio
+from clawhive_core import Hive
+from clawhive_core.plugins.contribution import Contribution
+from clawhive_core.plugins.manager import PluginManager
+
+class Siem:
+    name, required = "siem", True
+
+    async def write(self, events):
+        print(events[0].seq, flush=True)
+        await anyio.sleep_forever()
+
+    async def close(self):
+        pass
+
+class Plugins(PluginManager):
+    def contributions(self, hook):
+        return [Contribution("here", "here", Siem())] if hook == "clawhive_audit_sinks" else []
+
+async def main():
+    root, home = sys.argv[1:]
+    env = {"HOME": home, "XDG_CONFIG_HOME": f"{home}/config"}
+    async with Hive.open(root, env=env, plugins=lambda config, env: Plugins([])) as hive:
+        await hive.call("local.none", {})
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def test_what_a_killed_process_committed_reaches_a_required_sink_before_the_next_effect(
+    opened, siem, tmp_path
+):
+    done = []
+    async with opened() as hive:
+        await hive.call("local.none", {})
+    known = max(siem.seqs)
+    words = [sys.executable, "-c", CHILD, str(tmp_path / "project"), str(tmp_path)]
+    async with await anyio.open_process(words, stderr=None) as child:
+        assert int(await child.stdout.receive()) > known
+        child.kill()
+    assert max(siem.seqs) == known
+    async with opened() as hive:
+        last = hive.log.tip()[0]
+        offer(hive, done)
+        await hive.call("local.write", {})
+        assert set(siem.seqs) >= set(range(1, last + 1))
+    assert done == ["written"]
+
+
+async def test_what_no_hive_wrote_reaches_a_required_sink_and_what_it_has_is_not_sent_again(
+    opened, siem
+):
+    async with opened() as hive:
+        await hive.call("local.none", {})
+    siem.seqs.clear()
+    async with opened() as hive:
+        pass
+    assert siem.seqs == []
+    async with opened() as hive:
+        hive.approvals.log.append_now(Event("grant.revoked", {"grant_id": "g", "reason": "r"}))
+        seq = hive.log.tip()[0]
+    assert siem.kinds.count("grant.revoked") == 1
+    siem.seqs.clear()
+    async with opened() as hive:
+        await hive.call("local.none", {})
+    assert seq not in siem.seqs

@@ -8,6 +8,7 @@ import pytest
 
 from clawhive_core.audit.sinks import SinkFanout, open_failures
 from clawhive_core.errors import SinkFailed, StorageError
+from clawhive_core.events.kinds import SINK_DELIVERED as DELIVERED
 from clawhive_core.model.events import Event
 from clawhive_core.runs.concurrency import background
 from clawhive_core.storage.sqlite.log import EventLog
@@ -382,3 +383,38 @@ class Unreadable:
 
     def __getattr__(self, name):
         return getattr(self._log, name)
+
+
+@pytest.mark.parametrize("body", [{}, {"sink": "siem"}, {"sink": "siem", "from_seq": "soon"}])
+async def test_an_event_that_does_not_say_what_a_sink_lacks_is_told_and_stops_effects(log, body):
+    async with delivering(log, Sink("siem", required=True)) as fanout:
+        await log.append(Event("sink.failed", body))
+        with pytest.raises(SinkFailed, match="Event #1 does not say what its audit sink lacks"):
+            await fanout.acknowledge(0)
+        with pytest.raises(StorageError, match="Event #1"):
+            open_failures(log)
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_a_long_process_says_now_and_then_what_a_required_sink_has(log, monkeypatch):
+    monkeypatch.setattr("clawhive_core.audit.sinks._PAGE", 5)
+    sink = Sink("siem", required=True)
+    async with delivering(log, sink) as fanout:
+        for _ in range(12):
+            (seq,) = await log.append(Event("a", {}))
+            await fanout.acknowledge(seq)
+        await log.flush()
+    said = [each.event.body["to_seq"] for each in log.events() if each.event.kind == DELIVERED]
+    assert said
+    assert said == sorted(said)
+    assert sorted(set(sink.seqs)) == sorted(sink.seqs)
+
+
+async def test_a_sink_that_fails_at_what_was_there_before_stops_every_process(log):
+    await log.append(Event("a", {}))
+    fanout = SinkFanout(log, [Sink("siem", required=True, failures=9)])
+    async with background(fanout.pumping()):
+        with pytest.raises(SinkFailed, match="since #1"):
+            await fanout.acknowledge(0)
+        await log.flush()
+    assert open_failures(log)["siem"].from_seq == 1

@@ -79,6 +79,7 @@ class Plugins:
     def contributions(self, hook): return []
     def failed_hooks(self, hook): return []
     def packages(self): return {}
+    def code_of(self, provider): return None
     def secret_variables(self): return ()
     def records(self): return []
 

@@ -73,7 +73,7 @@ def test_a_project_that_is_not_trusted_gives_no_agent_a_persona_or_a_description
 def test_a_planner_that_is_not_there_is_refused_with_those_that_are(trusted):
     done = trusted("run", "x", "--planner", "guess")
     assert done.code == 2
-    assert "there are: llm, procedure, react" in done.err
+    assert "there are: code, llm, procedure, react" in done.err
     done = trusted("run", "--task", "run_code_snippet", "--planner", "llm")
     assert (done.code, "--planner is for a PROMPT" in done.err) == (2, True)
 

@@ -175,9 +175,29 @@ def test_no_grant_waives_the_question_of_an_unsafe_tool(clawhive, bad_tools):
 
 def test_a_refused_argument_is_shown_with_its_path(clawhive):
     done = clawhive("tools", "call", "file.read", "--args", '{"path": 1}')
-    assert done.code == 1
+    assert done.code == 2
     assert "error[invalid_input]" in done.err
     assert "at:  /path" in done.err
+
+
+@pytest.mark.parametrize("words", [("file.raed",), ("file.read", "--args", '{"path": 1}')])
+def test_a_call_of_no_tool_or_with_bad_input_is_wrong_usage_and_no_run(clawhive, words):
+    done = clawhive("tools", "call", *words, "--json")
+    assert (done.code, "run_id" in done.json) == (2, False)
+    assert clawhive("runs", "list", "--json").json["runs"] == []
+
+
+def test_two_inputs_that_are_missing_are_named_each_once(clawhive):
+    done = clawhive("run", "--task", "edit_docs", "--json")
+    assert done.code == 2
+    paths = done.json["data"]["paths"] if "data" in done.json else done.json["paths"]
+    assert len(paths) == len(set(paths)) >= 2
+
+
+def test_without_a_database_there_is_nothing_to_set_aside(clawhive):
+    done = clawhive("trust", "--fresh")
+    assert (done.code, done.err) == (0, "")
+    assert "there is no database to set aside" in done.out
 
 
 def test_a_tools_own_failure_reads_as_an_error_with_its_fix(clawhive):

@@ -56,6 +56,32 @@ def run(*words):
     return exit_.value.code
 
 
+def test_help_lists_no_command_of_a_distribution_that_does_not_count_for_its_id(
+    plugin, capsys, monkeypatch
+):
+    site = plugin.parent / "site"
+    package, info = site / "clawhive_other", site / "clawhive_other-1.0.dist-info"
+    package.mkdir()
+    info.mkdir()
+    (package / "__init__.py").write_text(CODE, encoding="utf-8")
+    manifest = MANIFEST.replace('"shout"', '"other"')
+    (package / "clawhive-plugin.toml").write_text(manifest, encoding="utf-8")
+    (info / "entry_points.txt").write_text("[clawhive.plugins]\nloud = clawhive_other\n", "utf-8")
+    (info / "METADATA").write_text("Name: clawhive-other\nVersion: 1.0\n", encoding="utf-8")
+
+    def listed():
+        assert run("--help") == 0
+        lines = capsys.readouterr().out.splitlines()
+        words = {line.split()[0] for line in lines if line.strip()}
+        return {"shout", "other"} & words
+
+    assert listed() == set()
+    for chosen, shown in (("clawhive-loud", {"shout"}), ("clawhive-other", {"other"})):
+        assert run("plugins", "trust", "loud", "--distribution", chosen, "--yes") == 0
+        capsys.readouterr()
+        assert listed() == shown
+
+
 def test_help_lists_a_plugins_command_without_importing_the_plugin(plugin, capsys):
     assert run("--help") == 0
     assert "Say it loudly." in capsys.readouterr().out

@@ -394,3 +394,80 @@ def test_runs_work_where_the_users_own_directory_cannot_be_written_to(clawhive, 
     assert "read_only_home" in run(*EDIT).stderr
     assert file.read_text("utf-8") == BEFORE
     home.chmod(0o755)
+
+
+def kept(clawhive):
+    """Return a copy of the database's files, as a backup or an attacker keeps them."""
+    folder = clawhive.root / ".clawhive"
+    return {each.name: each.read_bytes() for each in folder.glob("hive.db*")}
+
+
+def put_back(clawhive, files):
+    folder = clawhive.root / ".clawhive"
+    for each in folder.glob("hive.db*"):
+        each.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+@pytest.mark.promise("P-273")
+def test_an_older_copy_of_ones_own_database_gives_no_revoked_right_back(clawhive, file):
+    assert clawhive(*WIDE).code == 0
+    older = kept(clawhive)
+    assert clawhive("grants", "revoke", "last").code == 0
+    put_back(clawhive, older)
+    run = (*EDIT, "--session", "demo")
+    refused = clawhive(*run, "--json")
+    assert (refused.code, refused.json["error"]) == (1, "older_database")
+    assert file.read_text() == BEFORE
+    assert "older copy" in clawhive("doctor").out
+    assert clawhive("runs", "list").code == 0
+    name = database_id(clawhive.root)
+    asked = clawhive("trust", "--database", name)
+    assert asked.code == 2
+    assert "what was revoked, used or answered since would count again" in asked.err
+    assert clawhive("trust", "--database", name, "--yes").code == 0
+    (given,) = clawhive("grants", "list", "--json").json["grants"]
+    assert given["capability"] == "fs.write:/**"  # the person took it as it is
+    assert clawhive(*run).code in {0, 3}
+    assert clawhive("audit", "verify").code == 1
+
+
+def test_a_cut_tail_and_a_row_that_was_changed_at_the_tip_stop_work(clawhive):
+    clawhive.snippet("print(1)")
+    whole = kept(clawhive)
+    for change in ("DELETE FROM events WHERE seq > 3", "UPDATE events SET hash = 'x' || hash"):
+        put_back(clawhive, whole)
+        with closing(sqlite3.connect(clawhive.root / ".clawhive" / "hive.db")) as found:
+            triggers = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+            guards = found.execute(triggers).fetchall()
+            for guard, _ in guards:
+                found.execute(f"DROP TRIGGER {guard}")
+            found.execute(change)
+            for _, sql in guards:
+                found.execute(sql)
+            found.commit()
+        assert clawhive.snippet("print(1)", "--json").json["error"] == "older_database"
+    put_back(clawhive, whole)
+    assert clawhive.snippet("print(1)").code == 0
+
+
+def test_a_moved_project_goes_on_and_so_does_a_copy_unless_the_other_went_on_before(
+    clawhive, monkeypatch, tmp_path
+):
+    clawhive.snippet("print(1)")
+    first, second = clawhive.root, cloned(clawhive, tmp_path / "copied")
+    for root in (second, first, second):
+        monkeypatch.chdir(root)
+        clawhive.root = root
+        assert clawhive.snippet("print(1)").code == 0
+    moved = tmp_path / "moved"
+    monkeypatch.chdir(tmp_path)
+    second.rename(moved)
+    monkeypatch.chdir(moved)
+    clawhive.root = moved
+    assert clawhive.snippet("print(1)").code == 0
+    later = cloned(clawhive, tmp_path / "later")
+    assert clawhive.snippet("print(1)").code == 0
+    monkeypatch.chdir(later)
+    assert clawhive.snippet("print(1)", "--json").json["error"] == "older_database"

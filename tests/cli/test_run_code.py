@@ -92,11 +92,11 @@ def test_a_program_that_raises_fails_the_run_after_its_outputs_are_collected(cla
     ],
 )
 def test_what_the_engine_cannot_run_is_answered_with_the_line_and_an_engine(clawhive, code, line):
-    done = clawhive.snippet(code)
+    done = clawhive.snippet(code, "--no-plugins=sandbox")
     assert done.code == 1
     assert "error[sandbox_unavailable]" in done.err
     assert f"line {line}: the engine `monty` cannot run" in done.err
-    assert "a plugin whose engine runs all of python" in done.err
+    assert "an engine that runs all of python" in done.err
     assert "Traceback" not in done.err + done.out
 
 
@@ -104,11 +104,28 @@ def test_what_the_engine_cannot_run_is_answered_with_the_line_and_an_engine(claw
 def test_a_language_without_an_engine_is_answered_with_what_can_be_done(clawhive, language):
     done = clawhive(
         *("run", "--task", "run_code_snippet", "--input", f"language={language}"),
-        *("--input", "code=console.log(1)"),
+        *("--input", "code=console.log(1)", "--no-plugins=sandbox"),
     )
     assert done.code == 1
     assert "error[sandbox_unavailable]" in done.err
     assert "no engine here runs node: write it in python" in done.err
+
+
+def test_javascript_runs_in_webassembly_and_is_replayed(clawhive):
+    done = clawhive(
+        *("run", "--task", "run_code_snippet", "--input", "language=javascript"),
+        *("--input", "code=console.log([1, 2].map(n => n * 2), new Map([['a', 1]]))"),
+    )
+    assert (done.code, done.out) == (0, "[ 2, 4 ] Map(1) { 'a' => 1 }\n")
+    assert clawhive("runs", "replay", "last").code == 0
+
+
+@pytest.mark.slow
+def test_python_that_monty_lacks_runs_in_webassembly_at_the_first_try(clawhive):
+    code = "class A:\n    def f(self):\n        yield 1\nprint(list(A().f()))\n"
+    done = clawhive.snippet(code)
+    assert (done.code, done.out) == (0, "[1]\n"), done.err
+    assert clawhive("runs", "replay", "last").code == 0
 
 
 def test_a_language_that_nobody_listed_is_answered_with_those_that_may_run(clawhive):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clawhive_core.config import find_root, user_dir
+from clawhive_core.config.root import home_of
 from clawhive_core.errors import ConfigError
 
 
@@ -58,14 +59,24 @@ def test_the_users_directory_follows_the_xdg_specification(env, folder):
     assert user_dir(env) == Path(folder)
 
 
-def test_a_users_directory_that_cannot_be_found_is_an_error(monkeypatch):
-    monkeypatch.setenv("HOME", "relative")
+@pytest.mark.parametrize("home", ["relative", ""])
+def test_a_users_directory_that_cannot_be_found_is_an_error(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    with pytest.raises(ConfigError, match="home directory is unknown"):
+        user_dir({"HOME": home})
+
+
+def test_an_environment_that_a_program_made_is_not_given_this_machines_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home_of({}) == ""
     with pytest.raises(ConfigError, match="home directory is unknown"):
         user_dir({})
 
 
-def test_the_users_directory_is_found_without_home():
+def test_a_process_without_home_has_its_accounts(monkeypatch):
+    monkeypatch.delenv("HOME")
     assert user_dir({}).parts[-2:] == (".config", "clawhive")
+    assert user_dir({}) == Path(home_of({}), ".config", "clawhive")
 
 
 def test_reading_the_configuration_imports_nothing_heavy(tmp_path):

@@ -306,6 +306,7 @@ def test_what_may_be_set_without_trust_is_a_short_known_list():
         "tools.preferred_provider_order",
         "tools.alias",
         "tools.pin",
+        "sandbox.order",
         "plugins.order",
         "model.default",
         "agents.NAME.model",

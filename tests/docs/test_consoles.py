@@ -131,7 +131,8 @@ def test_agents_work_for_an_agent_as_the_page_says(terminal):
 
 def test_a_planner_is_chosen_and_written_as_the_page_says(terminal):
     page, project = "docs/how-to/planners.md", terminal.project
-    project.joinpath("plan.json").write_text(block(page, "json"), "utf-8")
+    for number, name in enumerate(("plan", "program")):
+        project.joinpath(f"{name}.json").write_text(block(page, "json", number), "utf-8")
     shutil.copytree(ROOT / "examples" / "planner-plugin", project / "examples" / "planner-plugin")
     module = project / "examples" / "planner-plugin" / "clawhive_read_first" / "__init__.py"
     assert block(page, "python") in module.read_text("utf-8")
@@ -139,6 +140,14 @@ def test_a_planner_is_chosen_and_written_as_the_page_says(terminal):
         terminal.run(each)
     steps = terminal.json("runs", "show", "last", "--json")[1]["steps"]
     assert [step["label"] for step in steps] == ["file-1", "file-2", "answer"]
+
+
+def test_a_program_in_a_sandbox_calls_tools_as_the_page_says(terminal):
+    page, project = "docs/how-to/programs-that-call-tools.md", terminal.project
+    project.joinpath("program.json").write_text(block(page, "json"), "utf-8")
+    shutil.copytree(ROOT / "examples" / "host-proxy", project / "examples" / "host-proxy")
+    for each in consoles(page):
+        terminal.run(each)
 
 
 def test_the_question_on_a_terminal_is_the_one_that_the_page_shows():

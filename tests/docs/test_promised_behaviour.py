@@ -56,8 +56,8 @@ def configure(terminal, text):
         "from pathlib import Path\nprint(Path('../../secret.txt').read_text())",
         "import socket\nsocket.create_connection(('127.0.0.1', 9))",
         "import subprocess\nprint(subprocess.run(['id'], capture_output=True).stdout)",
-        "import os\nprint(os.environ['HOME'], os.system('id'))",
-        "import ctypes",
+        "import os\nprint(os.environ['USER'], os.system('id'))",
+        "import ctypes\nassert ctypes.CDLL(None).mount(b'', b'.', b'tmpfs', 0, None) == 0",
         "print(().__class__.__mro__[-1].__subclasses__())",
     ],
 )

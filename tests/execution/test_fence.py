@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import clawhive_core
-from clawhive_core.execution.handlers import fence
+from clawhive_core import confine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fence is made on Linux only")
 
@@ -32,14 +32,14 @@ given = json.loads(sys.argv[1])
 sys.path[:0] = given["path"]
 import anyio
 from clawhive_core import HandlerCall, SandboxLimits, SandboxUnavailable
-from clawhive_core.execution.handlers import fence
+from clawhive_core import confine
 from clawhive_core.execution.handlers.child import ChildPython
 
 kernel = ctypes.CDLL(None, use_errno=True)
 kernel.prctl(4, 1, 0, 0, 0)
 if given["lacks"]:
     rules = [(number, 0, None) for number in given["lacks"]]
-    program = fence.filter_of(rules, fence._MACHINES[os.uname().machine][1])
+    program = confine.filter_of(rules, confine.MACHINES[os.uname().machine][1])
     held = ctypes.create_string_buffer(program)
     filter = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
     kernel.prctl(38, 1, 0, 0, 0)
@@ -183,7 +183,7 @@ NUMBERS = {"unshare": (272, 97), "landlock": (444, 444), "mount_setattr": (442, 
 
 def without(*names):
     """Return the numbers of system calls that a kernel is to lack."""
-    machine = fence._MACHINES.get(os.uname().machine)
+    machine = confine.MACHINES.get(os.uname().machine)
     if names and machine is None:
         pytest.skip("no filter of system calls is known for this machine")
     return [NUMBERS[name][machine[0]] for name in names]

@@ -22,6 +22,7 @@ FACTS = {
     *("trace_id", "task_id", "run_id", "step_id", "invocation_id", "tool_call_id"),
     *("conversation_id", "principal", "user_id", "skill_id", "profile", "idempotency_key"),
     *("remaining", "progress", "output"),
+    "ask",  # it gives what a person types, who sees who asks; `question.answered` names it
     "artifacts",  # the run's own empty folder: what is written there goes by the workspace
 }
 """The members that give access to nothing."""

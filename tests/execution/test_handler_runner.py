@@ -25,6 +25,7 @@ class Unusable:
     """An engine for handlers that cannot be used here."""
 
     name = "closed"
+    isolation = "guest"
 
     def __init__(self, fix=None):
         self.fix = fix

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
-from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider
+from clawhive_core.execution.sandbox.broker import SandboxBroker, SandboxProvider, in_order
 from clawhive_core.execution.sandbox.directory import SandboxDirectory
 from clawhive_core.protocols.sandbox import SandboxLimits, SandboxOutcome, SandboxSpec, Unsupported
 
@@ -36,6 +36,7 @@ class Engine:
     """An engine whose programs are Python functions of the command."""
 
     version = "1.0"
+    isolation = "guest"
     deterministic = True
     aliases: ClassVar = {"py": "python", "python3": "python", "js": "node", "javascript": "node"}
 
@@ -141,6 +142,8 @@ async def test_a_program_runs_in_its_sessions_private_directory(box):
         "truncated": [],
         "engine": "fake",
         "engine_version": "1.0",
+        "isolation": "guest",
+        "passed_over": [],
         "duration_ms": 0,
     }
     assert box.call.heard == [("stdout", b"hi\n")]
@@ -222,13 +225,39 @@ async def test_the_first_engine_that_can_runs_the_program(box):
     assert box.engines[0].ran == []
 
 
+async def test_the_result_says_which_engines_were_passed_over_and_why(box):
+    box.engines = [Engine(name="small", problem=Unsupported(3, 5, "`yield`")), Engine(name="large")]
+    result = await box.run()
+    assert result.structured["engine"] == "large"
+    assert result.structured["passed_over"] == [
+        {"engine": "small", "reason": "line 3: the engine `small` cannot run `yield`"}
+    ]
+
+
+async def test_an_engine_that_isolates_less_than_the_minimum_runs_nothing(box):
+    weak = Engine(name="weak")
+    weak.isolation = "landlock"
+    box.engines = [weak]
+    error = await refused("sandbox_unavailable", box.run())
+    assert (weak.ran, weak.opened) == ([], 0)
+    assert "`sandbox.minimum` is `jail`" in error.message
+    assert 'minimum = "landlock"' in error.fix
+    box.engines = [weak, Engine(name="strong")]
+    assert (await box.run()).structured["engine"] == "strong"
+
+
+def test_engines_that_the_order_names_come_first_and_the_others_as_they_are():
+    engines = [Engine(name=name) for name in ("a", "b", "c", "d")]
+    assert [each.name for each in in_order(engines, ["d", "nobody", "b"])] == ["d", "b", "a", "c"]
+
+
 async def test_a_program_that_no_engine_can_run_is_refused_with_line_and_engine(box):
     box.engines = [Engine(problem=Unsupported(3, 5, "`yield` (generators)"))]
     error = await refused("sandbox_unavailable", box.run(script="job.py"))
     assert error.message == "line 3: the engine `fake` cannot run `yield` (generators)"
     assert error.place == "job.py:3:5"
     assert error.data == {"line": 3, "column": 5, "engine": "fake", "wants": "python"}
-    assert "a plugin whose engine runs all of python" in error.fix
+    assert "an engine that runs all of python" in error.fix
     assert box.engines[0].ran == []
 
 
@@ -508,10 +537,15 @@ async def test_the_contracts_are_complete_and_their_schemas_valid(box):
     assert [(one.name, one.capability_level, one.risk) for one in tools] == [
         ("sandbox.write_files", "L1", "safe"),
         ("sandbox.exec", "L2", "safe"),
+        ("sandbox.run_python", "L2", "safe"),
+        ("sandbox.run_javascript", "L2", "safe"),
+        ("sandbox.open", "L2", "safe"),
+        ("sandbox.eval", "L2", "safe"),
+        ("sandbox.close", "L0", "safe"),
         ("sandbox.collect_outputs", "L0", "safe"),
     ]
     assert all(one.provider_id == "sandbox" and one.description and one.keywords for one in tools)
-    assert tools[1].timeout_ms == 70_000
+    assert tools[1].timeout_ms == 240_000
     for one in tools:
         for example in one.examples:
             check(one.input_schema, example)
@@ -523,6 +557,11 @@ async def test_a_program_and_its_files_are_what_a_call_must_give(box):
     assert required == {
         "sandbox.write_files": ["files"],
         "sandbox.exec": ["command"],
+        "sandbox.run_python": ["code"],
+        "sandbox.run_javascript": ["code"],
+        "sandbox.open": ["language"],
+        "sandbox.eval": ["sandbox", "code"],
+        "sandbox.close": ["sandbox"],
         "sandbox.collect_outputs": [],
     }
 

@@ -1,13 +1,14 @@
 """The exported tools of skills in a project: called, bounded, recorded."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from clawhive_core import Hive
+from clawhive_core import Hive, confine
 from clawhive_core.execution.handlers import child
 from clawhive_core.plugins.manager import open_plugins
 from clawhive_core.runs.requests import RunOptions
@@ -478,6 +479,7 @@ async def test_what_the_fence_lacks_is_on_record_and_is_refused_where_it_is_to_b
     project, monkeypatch, missing, unfenced
 ):
     source = Path(child.__file__).with_name("handler_child.py")
+    shutil.copy(confine.__file__, project.root)
     for name in ("handler_child.py", "fence.py"):
         text = source.with_name(name).read_text("utf-8")
         text = text.replace("self.missing: list[str] = []", f"self.missing: list[str] = {missing}")

@@ -28,6 +28,7 @@ anyio.run(work)
 """
 
 CONSUMER = """
+import os
 import sys
 from clawhive_core.config.load import open_config
 from clawhive_core.hive.project_log import open_log
@@ -35,7 +36,7 @@ from clawhive_core.model.events import Event
 from clawhive_core.policy.approvals import usable, withdrawn
 from clawhive_core.protocols.ledger import Unmet
 
-log = open_log(open_config(None, {}, {}))
+log = open_log(open_config(None, {}, dict(os.environ)))
 print("ready", flush=True)
 sys.stdin.readline()
 for approval_id in sys.argv[1:]:
@@ -62,14 +63,15 @@ tasks:
 """
 
 ANSWERER = """
+import os
 import sys
 from clawhive_core.config.load import open_config
 from clawhive_core.errors import RunError
 from clawhive_core.hive.project_log import approval_book, open_log
 
-config = open_config(None, {}, {})
+config = open_config(None, {}, dict(os.environ))
 log = open_log(config)
-book = approval_book(log, config, {})
+book = approval_book(log, config)
 approval_id, by = sys.argv[1:]
 verdict, scope = ("deny", "once") if by[-1] in "02" else ("approve", "session")
 print("ready", flush=True)

@@ -76,7 +76,8 @@ def test_a_revocation_by_another_process_ends_rights_of_a_living_run(log, user_d
     rules, grant_id = living(log, user_dir, *scope)
     child = rules.bounded(("fs.read:/srv/*",))
     refresh, told = Revocations(log, user_dir), []
-    rules.on_revoked(told.append)
+    held = [each.grant_id for each in rules.every]
+    rules.watch(held, lambda: told.append(held))
     refresh(rules)
     assert rules.authority(NEED).verdict == "allow"
     assert child.authority(NEED).verdict == "allow"
@@ -84,7 +85,7 @@ def test_a_revocation_by_another_process_ends_rights_of_a_living_run(log, user_d
     refresh(rules)
     assert rules.authority(NEED).verdict == "deny"
     assert child.authority(NEED).verdict == "deny"
-    assert [each.parent_grant for each in told[0]] == [grant_id]
+    assert told == [held]
 
 
 def test_a_persistent_grant_revoked_in_another_project_ends_here_too(log, user_dir):
@@ -108,17 +109,22 @@ def test_a_childs_rules_notice_by_themselves(log, user_dir):
 def test_nothing_is_told_of_rights_that_stand_and_nobody_is_told_twice(log, user_dir):
     rules, grant_id = living(log, user_dir, "session", "s")
     refresh, told, heard = Revocations(log, user_dir), [], []
-    stop = rules.on_revoked(told.append)
-    rules.on_revoked(heard.append)
+    held, late, other = [each.grant_id for each in rules.every], [], []
+
+    def cut():
+        told.append(1)
+
+    rules.watch(held, cut)
+    rules.watch(held, lambda: heard.append(1))
+    rules.watch(["grant_of_another"], lambda: other.append(1))
     refresh(rules)
     assert told == []
-    stop()
-    late = []
+    rules.unwatch(cut)
     GrantBook(user_dir, log).revoke(grant_id, datetime.now(UTC))
     refresh(rules)
     refresh(rules)
-    rules.on_revoked(late.append)
-    assert (len(told), len(heard), late) == (0, 1, heard)
+    rules.watch(held, lambda: late.append(1))
+    assert (told, heard, late, other) == ([], [1], [1], [])
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])

@@ -305,6 +305,7 @@ async def test_a_skill_alone_gives_the_model_its_own_tools_its_imports_and_what_
     desk.model = ScriptedModel([calling("provider.unasked", {}), "Done."])
     async with desk.hive(tools) as hive:
         core = {tool.meta.name for tool in hive.catalog.current if tool.meta.provider_id == CORE}
+        core.remove("run_program")  # the planner `code` offers it
         await hive.run("go", model=MODEL, agent="reader", skills=["consumer"])
         shown = hive.skill_set.find("consumer").skill
     first, second = desk.model.requests

@@ -173,7 +173,7 @@ async def test_a_planner_that_is_not_there_is_refused_before_a_run_starts(tools)
     async with house(tools) as hive:
         with pytest.raises(UsageError) as caught:
             await hive.run("x", model="scripted:x", planner="guess")
-        assert caught.value.fix == "there are: llm, procedure, react"
+        assert caught.value.fix == "there are: code, llm, procedure, react"
         assert hive.log.read("SELECT 1 FROM v_runs") == []
 
 

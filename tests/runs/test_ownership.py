@@ -13,16 +13,18 @@ from clawhive_core.hive.hive import Hive
 from clawhive_core.model.events import Event
 from clawhive_core.model.ids import new_id
 from clawhive_core.model.runs import Task
+from clawhive_core.model.tools import ToolMeta
 from clawhive_core.policy.revocations import Revocations
 from clawhive_core.policy.rules import Rules
 from clawhive_core.protocols.ledger import RunIs, RunOwnedBy, Unmet
+from clawhive_core.runs.orchestrator import Orchestrator
 from clawhive_core.runs.record import ownership, watch
 from clawhive_core.runs.record.ownership import recover
 from clawhive_core.runs.record.view import run_json
 from clawhive_core.runs.requests import RunOptions
 from clawhive_core.runs.run import RunResult
 from clawhive_core.storage.sqlite.leases import Process, _process_start, worker_record
-from clawhive_core.testing import memory_hive
+from clawhive_core.testing import ScriptedModel, calling, memory_hive
 from tests.harness import grant, user_of
 
 FORGET = "UPDATE runs SET worker = 'x'"
@@ -342,3 +344,58 @@ async def test_a_cancellation_asks_whoever_executes_the_run_now(hive):
     assert ownership.cancel(hive.log, run_id) is True
     asked = hive.log.read("SELECT run_id, fence FROM cancel_requests")
     assert [tuple(row) for row in asked] == [(run_id, 1)]
+
+
+async def test_a_run_that_went_on_and_parked_since_its_record_was_read_is_not_resumed_from_it(
+    monkeypatch,
+):
+    begun, read, parked = anyio.Event(), anyio.Event(), anyio.Event()
+    effects, refused = [], []
+
+    async def first(ctx):
+        begun.set()
+        await read.wait()
+        return "done"
+
+    async def effect(ctx):
+        effects.append(ctx.step_id)
+        return "done"
+
+    def offer(hive):
+        schema = {"type": "object"}
+        hive.tools.add(ToolMeta("local.first", "Do.", schema, "local", risk="safe"), first)
+        hive.tools.add(ToolMeta("local.effect", "Do.", schema, "local", risk="safe"), effect)
+        hive.tools.add(ToolMeta("local.asked", "Do.", schema, "local", risk="guarded"), effect)
+
+    calls = [calling(f"local.{name}", {}) for name in ("first", "effect", "asked")]
+    take = Orchestrator.resume
+
+    async def take_late(orchestrator, request):
+        read.set()
+        await parked.wait()
+        return await take(orchestrator, request)
+
+    monkeypatch.setattr(Orchestrator, "resume", take_late)
+    async with (
+        memory_hive(adapters=[ScriptedModel([*calls, "Done."])]) as hive,
+        beside(hive) as other,
+    ):
+        offer(hive)
+        offer(other)
+
+        async def resume_beside():
+            await begun.wait()
+            try:
+                await other.resume("last", RunOptions(approve="park"))
+            except RunBusy as error:
+                refused.append(error.code)
+            finally:
+                read.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(resume_beside)
+            run = await hive.run("go", model="scripted:any", approve="park")
+            parked.set()
+        assert run["status"] == "waiting_approval"
+    assert len(effects) == 1
+    assert refused == ["run_busy"]

@@ -218,6 +218,7 @@ async def test_an_interrupted_run_repeats_as_far_as_it_came(tools, define, tmp_p
             live.backup(copy)
             copy.execute("UPDATE leases SET process_start = 'another'")
             copy.commit()
+        shutil.copytree(hive.config.user_dir, tmp_path / "config" / "clawhive")
         return "ok"
 
     tools.add("test.crash", crash)
@@ -225,7 +226,6 @@ async def test_an_interrupted_run_repeats_as_far_as_it_came(tools, define, tmp_p
         define(hive, STEPS[0], {"name": "crash", "tool": "test.crash"})
         await hive.run(task="job", input={"n": 1})
         skills = hive.skills
-        shutil.copytree(hive.config.user_dir, tmp_path / "config" / "clawhive")
     env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     async with Hive.open(tmp_path / "after", env=env) as after:
         after.skills[:] = skills

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawhive_core.execution import core_tools
-from clawhive_core.execution.sandbox.tools import COLLECT_OUTPUTS, EXEC, WRITE_FILES
+from clawhive_core.execution.sandbox import tools as sandbox_tools
+from clawhive_core.execution.sandbox.program import RUN_PROGRAM
 from clawhive_core.execution.skill_library import SKILL_OPEN
 from clawhive_core.hive.hive import Hive
 from clawhive_core.hive.known_tools import CORE_TOOLS, listed_tools
@@ -230,7 +231,6 @@ def test_configured_tools_and_aliases_are_listed(place):
 
 def test_the_names_of_the_cores_tools_are_those_that_it_brings():
     metas = [tool.meta for tool in core_tools.TOOLS]
-    metas += [SKILL_OPEN, WRITE_FILES, EXEC, COLLECT_OUTPUTS]
-    assert sorted(CORE_TOOLS) == sorted(
-        name for meta in metas for name in (meta.name, *meta.aliases)
-    )
+    metas += [SKILL_OPEN, *sandbox_tools.TOOLS]
+    names = [name for meta in metas for name in (meta.name, *meta.aliases)]
+    assert sorted(CORE_TOOLS) == sorted([*names, RUN_PROGRAM])

@@ -1,6 +1,7 @@
 import pytest
 
 from clawhive_core.errors import StorageError
+from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.model.events import Event
 from clawhive_core.model.records import Difference
 from clawhive_core.storage.sqlite.migrations import RoomSchema
@@ -72,6 +73,24 @@ def test_a_changed_table_is_noticed_and_mended(log, statement, difference):
     assert log.rebuild() == (difference,)
     assert grants(log) == before
     assert log.compare() == ()
+    assert [each.event.body for each in log.events() if each.event.kind == TABLES_REBUILT] == [
+        {"differences": [difference.to_dict()]}
+    ]
+    assert log.rebuild() == ()
+    assert list(log.events())[-1].event.body == {"differences": [difference.to_dict()]}
+
+
+def test_tables_are_not_made_anew_without_a_record_of_it(log, open_log):
+    def fail(connection, stored):
+        raise ArithmeticError
+
+    tamper(log, "DELETE FROM grants")
+    other = open_log((GRANTS,), {**PROJECTIONS, TABLES_REBUILT: (fail,)}, TABLES)
+    with pytest.raises(StorageError):
+        other.rebuild()
+    assert grants(log) == []
+    assert all(each.event.kind != TABLES_REBUILT for each in log.events())
+    assert log.rebuild() == (Difference("grants", 4, 0),)
 
 
 def test_a_replay_that_raises_leaves_the_tables_as_they_were(log, open_log):

@@ -15,6 +15,7 @@ from clawhive_core.execution.files.aliases import Aliases
 from clawhive_core.execution.files.nofollow import Found, Kind
 from clawhive_core.model.late import dataclass
 from clawhive_core.policy.protected import changes_settings
+from clawhive_core.protocols.context import Entry
 
 Verb = Literal["fs.read", "fs.write"]
 Allows = Callable[[str, str], bool]
@@ -120,7 +121,7 @@ class FileWorkspace:
                 fix="name a text file",
             ) from None
 
-    def list(self, path: str) -> list[FileEntry]:
+    def list(self, path: str) -> list[Entry]:
         """Return the entries of a directory that this call may read, sorted by name.
 
         Raises:

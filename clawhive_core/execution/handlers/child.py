@@ -21,7 +21,13 @@ import anyio
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.protocols.context import Stream
-from clawhive_core.protocols.sandbox import HandlerCall, HandlerHost, HandlerOutcome, Limit
+from clawhive_core.protocols.sandbox import (
+    HandlerCall,
+    HandlerHost,
+    HandlerOutcome,
+    Isolation,
+    Limit,
+)
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process, TaskGroup
@@ -48,6 +54,7 @@ class ChildPython:
     """
 
     name = "python"
+    isolation: Isolation = "landlock"
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """The fence around a handler's process, made by the process itself before it runs anything.
 
-It is imported by `handler_child.py`, from beside it, with nothing of ClawHive. On Linux it takes
+It is imported by `handler_child.py`, from beside it, with nothing of ClawHive but `confine`. On
+Linux it takes
 
 - a PID namespace, whose first process takes all others along when it ends, and nothing in which can
   see or reach it; with a mount namespace in which all is read-only and `/proc` is its own. Where
@@ -22,36 +23,26 @@ import ctypes
 import os
 import select
 import signal
-import struct
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
+
+    import clawhive_core.confine as confine  # noqa: PLR0402 - rooms import no public names
+else:
+    try:
+        import confine
+    except ModuleNotFoundError:  # not in a handler's process, which has its folder on the path
+        import clawhive_core.confine as confine  # noqa: PLR0402 - as above
 
 _USER, _MOUNTS, _PIDS, _IPC = 0x10000000, 0x00020000, 0x20000000, 0x08000000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
 _RECURSIVE, _PRIVATE = 0x4000, 0x40000
 _MOUNT_SETATTR, _HERE, _WHOLE_TREE = 442, -100, 0x8000
 
-_DEATH_SIGNAL, _DUMPABLE, _SECCOMP, _DROP_BOUND = 1, 4, 22, 24
-_SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 36, 38, 47
-_CAPABILITIES = 64
-_CAPABILITIES_VERSION = 0x20080522
-
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_BENEATH = 1
-_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))
-"""From which version of Landlock on how many rights over files there are."""
-_TRUNCATING = 3
-"""The version from which on Landlock holds that a file is emptied by its path."""
-_SCOPES = 6
-"""The version from which on Landlock holds signals and abstract sockets."""
-_EXECUTE, _READ_FILE, _LIST_FOLDER = 1 << 0, 1 << 2, 1 << 3
-_READING = _EXECUTE | _READ_FILE | _LIST_FOLDER
-_OF_FILES = 0b111 | 1 << 14 | 1 << 15
-"""To execute, write, read, truncate and control a file: the others are a folder's."""
+_DEATH_SIGNAL, _DUMPABLE, _SUBREAPER = 1, 4, 36
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - its own, mounted below
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -69,13 +60,6 @@ _SOCKET, _SOCKETPAIR, _FCNTL, _IOCTL = (41, 198), (53, 199), (72, 25), (16, 29)
 _PIDFD_SEND_SIGNAL, _IO_URING_SETUP = 424, 425
 _UNIX, _DATAGRAM, _SOCKET_FLAGS = 1, 2, (0, 0o2000000, 0o4000, 0o2004000)
 _SET_OWNER, _SET_OWNER_EX, _OWNER_OF_SOCKET, _GROUP_OF_SOCKET = 8, 15, 0x8901, 0x8902
-_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-_X32 = 0x40000000
-_LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOWED, _REFUSED, _NOT_PERMITTED, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000, 1, 38
-
-Rule = tuple[int, int, int | None]
-"""A system call that is refused: its number, the place and value of an argument, None for any."""
 
 
 class Fence:
@@ -92,7 +76,7 @@ class Fence:
         self.missing: list[str] = []
         self._scratch, self._guarded = scratch, guarded
         self._size = f"size={max(file_bytes, 4096)},nr_inodes={files + 2},mode=0700"
-        self._kernel = ctypes.CDLL(None, use_errno=True)
+        self._kernel = confine.kernel()
         self._watcher = os.getpid()
         self._others = (self._watcher, os.getppid())
         self._has_pids = self._has_user = self._has_mounts = False
@@ -124,15 +108,14 @@ class Fence:
             self.missing.append("this system has neither namespaces nor Landlock")
             return
         os.setpgid(0, 0)  # a signal to its own group is none to the watcher's
-        self._drop_capabilities()
-        privileges = self._kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        if privileges != 0 or not self._restrict_files():
+        confine.drop_capabilities()
+        if not confine.forbid_new_privileges() or not self._restrict_files():
             self.missing.append(
                 "Landlock: it can read ClawHive's own files"
                 if self._has_mounts
                 else "Landlock: it can write all that the user can, and look into other processes"
             )
-        if not self._refuse(self._rules()):
+        if not confine.refuse(self._rules()):
             self.missing.append("seccomp: it can ask the machine's services to act for it")
             if not self._has_pids:
                 self.missing.append("a PID namespace: it can end its watcher, and outlive its call")
@@ -188,53 +171,30 @@ class Fence:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         prctl(_DUMPABLE, 1, 0, 0, 0)
 
-    def _drop_capabilities(self) -> None:
-        for number in range(_CAPABILITIES):
-            self._kernel.prctl(_DROP_BOUND, number, 0, 0, 0)
-        self._kernel.prctl(_AMBIENT, 4, 0, 0, 0)  # all of them
-        header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-        self._kernel.capset(header, (ctypes.c_uint32 * 6)())
-
     def _restrict_files(self) -> bool:
         """Take all files but those it may read, and its own folder; by Landlock."""
-        kernel = self._kernel
-        version = kernel.syscall(_CREATE_RULESET, None, 0, 1)
-        if version < 1:
-            return False
-        every = (1 << next(bits for least, bits in _RIGHTS if version >= least)) - 1
-        handled = (ctypes.c_uint64 * 3)(every, 0, 3)
-        ruleset = kernel.syscall(_CREATE_RULESET, handled, 24 if version >= _SCOPES else 8, 0)
-        if ruleset < 0:
-            return False
-        if version < _TRUNCATING and not self._has_mounts:
+        if 0 < confine.landlock_version() < confine.TRUNCATING and not self._has_mounts:
             self.missing.append("Landlock 3: it can empty the files that the user can write")
-
-        def give(path: str, rights: int) -> None:
-            with suppress(OSError):
-                handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-                rule = struct.pack("=Qi", rights, handle)
-                kernel.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0)
-                os.close(handle)
-
         guarded = {"/dev", *map(os.path.realpath, self._guarded)}
         with suppress(OSError):
             if not self._has_mounts:
                 guarded |= _other_processes()
-        _give_around(guarded, give)
-        give(self._scratch, every)
-        for device in _DEVICES:
-            give(device, every & _OF_FILES)
-        if self._has_mounts:
-            give(_SHARED_MEMORY, every)
-        is_closed = kernel.syscall(_RESTRICT_SELF, ruleset, 0) == 0
-        os.close(ruleset)
-        return is_closed
 
-    def _rules(self) -> list[Rule]:
+        def grant(give: Callable[[str, int], None]) -> None:
+            _give_around(guarded, give)
+            give(self._scratch, confine.EVERYTHING)
+            for device in _DEVICES:
+                give(device, confine.OF_FILES)
+            if self._has_mounts:
+                give(_SHARED_MEMORY, confine.EVERYTHING)
+
+        return confine.restrict_files(grant)
+
+    def _rules(self) -> list[confine.Rule]:
         """Return the system calls to refuse."""
-        machine, _ = _MACHINES.get(os.uname().machine, (0, 0))
+        machine, _ = confine.MACHINES.get(os.uname().machine, (0, 0))
         datagrams = (_DATAGRAM | flags for flags in _SOCKET_FLAGS)
-        rules: list[Rule] = [
+        rules: list[confine.Rule] = [
             (_IO_URING_SETUP, 0, None),  # it could do what is refused here
             (_SOCKET[machine], 0, _UNIX),
             *((_SOCKETPAIR[machine], 1, each) for each in datagrams),
@@ -247,41 +207,6 @@ class Fence:
         rules += [(_FCNTL[machine], 1, each) for each in (_SET_OWNER, _SET_OWNER_EX)]
         rules += [(_IOCTL[machine], 1, each) for each in (_OWNER_OF_SOCKET, _GROUP_OF_SOCKET)]
         return [*rules, (_PIDFD_SEND_SIGNAL, 0, None)]
-
-    def _refuse(self, rules: Iterable[Rule]) -> bool:
-        known = _MACHINES.get(os.uname().machine)
-        if known is None:
-            return False
-        program = filter_of(rules, known[1])
-        held = ctypes.create_string_buffer(program)
-        given = ctypes.create_string_buffer(
-            struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
-        )
-        return self._kernel.prctl(_SECCOMP, 2, given, 0, 0) == 0
-
-
-def filter_of(rules: Iterable[Rule], architecture: int) -> bytes:
-    """Return the program for seccomp that refuses these calls with EPERM."""
-
-    def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-        return struct.pack("HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
-
-    program = [
-        step(_LOAD, 4),
-        step(_EQUALS, architecture, 1, 0),
-        step(_RETURN, _REFUSED | _NO_SUCH_CALL),
-        step(_LOAD, 0),
-        step(_AT_LEAST, _X32, 0, 1),
-        step(_RETURN, _REFUSED | _NO_SUCH_CALL),
-    ]
-    refused = step(_RETURN, _REFUSED | _NOT_PERMITTED)
-    for number, place, value in rules:
-        if value is None:
-            program += [step(_EQUALS, number, 0, 1), refused]
-            continue
-        program += [step(_EQUALS, number, 0, 4), step(_LOAD, 16 + 8 * place)]
-        program += [step(_EQUALS, value, 0, 1), refused, step(_LOAD, 0)]
-    return b"".join([*program, step(_RETURN, _ALLOWED)])
 
 
 def _wait(worker: int) -> NoReturn:
@@ -308,17 +233,17 @@ def _give_around(guarded: set[str], give: Callable[[str, int], None]) -> None:
     folders = ["/"]
     while folders:
         folder = folders.pop()
-        give(folder, _LIST_FOLDER)
+        give(folder, confine.LIST_FOLDER)
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.path in guarded or entry.is_symlink():
                     continue  # what a link leads to has its own rights
                 if not entry.is_dir(follow_symlinks=False):
-                    give(entry.path, _READING & _OF_FILES)
+                    give(entry.path, confine.READING & confine.OF_FILES)
                 elif entry.path in above:
                     folders.append(entry.path)
                 else:
-                    give(entry.path, _READING)
+                    give(entry.path, confine.READING)
 
 
 def _write(path: str, text: str) -> None:

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from clawhive_core.execution.handlers.fence import Fence
 else:
-    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - as below
+    _HERE = os.path.dirname(__file__)  # noqa: PTH120 - as below
+    sys.path[:0] = [_HERE, os.path.dirname(os.path.dirname(_HERE))]  # noqa: PTH120 - as below
     from fence import Fence
 
-    del sys.path[0], sys.modules["fence"]
+    del sys.path[:2], sys.modules["fence"], sys.modules["confine"]
 
 LONGEST_LINE = 32 * 1024 * 1024
 KILLING_SECONDS = 5.0

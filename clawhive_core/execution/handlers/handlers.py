@@ -7,10 +7,10 @@ calls only what its contract names.
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,10 +18,13 @@ import anyio
 
 from clawhive_core.capabilities import normalise
 from clawhive_core.catalog.listing import admitted, problem_of
+from clawhive_core.diagnostics.files import file_digests
 from clawhive_core.errors import ClawHiveError, SandboxUnavailable, ToolError
 from clawhive_core.events.kinds import HANDLER_STARTED
 from clawhive_core.execution.context import ToolContext
+from clawhive_core.execution.sandbox.broker import strong_enough, unusable
 from clawhive_core.execution.scope import CORE, Reach
+from clawhive_core.model.canonical import digest
 from clawhive_core.model.effects import level_of, risk_of
 from clawhive_core.model.principal import Principal
 from clawhive_core.model.tools import ToolMeta, ToolResult
@@ -33,12 +36,17 @@ from clawhive_core.protocols.context import InvokeContext, Stream
 from clawhive_core.protocols.sandbox import (
     HandlerCall,
     HandlerEngine,
+    HandlerHost,
     HandlerOutcome,
+    Isolation,
     SandboxEngine,
     SandboxLimits,
     Unsupported,
 )
 from clawhive_core.skills.contracts.skill import ExportedTool, Skill
+
+_SHOWN_SOURCE = 16 * 1024
+"""Characters of handlers that a right keeps for a person to compare; of longer ones the digest."""
 
 CORE_CALLS = "*"
 """The tools of one segment: the core's own."""
@@ -111,7 +119,7 @@ class SkillProvider:
         variables = {
             "workspace": run.root,
             "run": run.artifacts,
-            "home": os.path.expanduser("~"),  # noqa: PTH111 - never raises, as Path.home may
+            "home": run.home,
         }
         bounds = [normalise(permission, variables) for permission in self._permissions]
         return run.rules.bounded(bounds)
@@ -170,8 +178,18 @@ def meta_of(skill: Skill, tool: ExportedTool) -> ToolMeta:
         idempotent=facts.idempotent,
         timeout_ms=facts.timeout_ms,
         category=skill.id,
+        code=partial(_code, skill),
     )
     return admitted(meta, facts.level or "L0") if skill.trusted else meta
+
+
+def _code(skill: Skill) -> dict[str, Any]:
+    """Return the source of a skill's handlers, and the digests of the other Python files."""
+    from clawhive_core.skills.contracts.handlers import HANDLERS
+
+    source = skill.handlers or ""
+    shown = source.splitlines() if len(source) <= _SHOWN_SOURCE else digest(source)
+    return {**file_digests(skill.folder, ".py"), HANDLERS: shown}
 
 
 def _beyond_policy(skill: Skill, meta: ToolMeta) -> str | None:
@@ -235,6 +253,7 @@ class HandlerRunner:
         engines: The sandbox engines, preferred first; asked for at each call.
         limits: What one handler may use.
         private: Further folders than the project's protected files that no handler may see.
+        minimum: The weakest isolation of an engine that may run one.
         must_be_fenced: Whether no handler runs outside of the engines where this machine lacks a
             part of the fence of its process.
     """
@@ -245,9 +264,11 @@ class HandlerRunner:
         limits: SandboxLimits,
         private: Sequence[Path] = (),
         *,
+        minimum: Isolation = "jail",
         must_be_fenced: bool = False,
     ) -> None:
         self.limits = limits
+        self._minimum: Isolation = minimum
         self._must_be_fenced = must_be_fenced
         self._private = tuple(map(str, private))
         self._engines = engines
@@ -282,17 +303,17 @@ class HandlerRunner:
     ) -> HandlerOutcome:
         host = HandlerRequests(context, call.limits.tool_calls)
         refusals: list[ToolError] = []
-        for engine in self._engines():
-            if not isinstance(engine, HandlerEngine):
-                continue
-            try:
-                ended = await engine.run_handler(call, host, _print_to_stderr(context))
-            except SandboxUnavailable as error:
-                refusals.append(_unusable(engine.name, error))
-                continue
-            if isinstance(ended, HandlerOutcome):
-                return ended
-            refusals.append(_unsupported(skill, engine, call, ended))
+        ended = await run_in_first(
+            self._engines(),
+            self._minimum,
+            call,
+            host,
+            _print_to_stderr(context),
+            partial(_unsupported, skill, call),
+            refusals,
+        )
+        if ended is not None:
+            return ended[1]
         if skill.trusted:
             return await self._in_child(skill, call, host, context)
         raise refusals[0] if refusals else _no_engine(skill, call)
@@ -319,7 +340,43 @@ class HandlerRunner:
         try:
             return await child.run_handler(call, host, _print_to_stderr(context))
         except SandboxUnavailable as error:
-            raise _unusable(child.name, error) from error
+            raise unusable(child.name, error) from error
+
+
+async def run_in_first(
+    engines: Iterable[SandboxEngine],
+    minimum: Isolation,
+    call: HandlerCall,
+    host: HandlerHost,
+    output: Callable[[Stream, bytes], None],
+    cannot: Callable[[HandlerEngine, Unsupported], ToolError],
+    refusals: list[ToolError],
+) -> tuple[HandlerEngine, HandlerOutcome] | None:
+    """Run a handler in the first engine that can; before that, it has asked for nothing.
+
+    Args:
+        engines: The engines, preferred first.
+        minimum: The weakest isolation in which it may run.
+        call: The handler's call.
+        host: Answers what it asks for.
+        output: Told what it prints.
+        cannot: The refusal of an engine that cannot run the code.
+        refusals: Gets why each engine before it, or every one, did not run it.
+
+    Returns:
+        The engine and how it ended; None where none can run it.
+    """
+    running = (each for each in engines if isinstance(each, HandlerEngine))
+    for engine in strong_enough(running, minimum, refusals):
+        try:
+            ended = await engine.run_handler(call, host, output)
+        except SandboxUnavailable as error:
+            refusals.append(unusable(engine.name, error))
+            continue
+        if isinstance(ended, HandlerOutcome):
+            return engine, ended
+        refusals.append(cannot(engine, ended))
+    return None
 
 
 def _print_to_stderr(context: ToolContext) -> Callable[[Stream, bytes], None]:
@@ -391,7 +448,7 @@ def _failure(skill: Skill, call: HandlerCall, outcome: HandlerOutcome) -> ToolEr
 
 
 def _unsupported(
-    skill: Skill, engine: HandlerEngine, call: HandlerCall, problem: Unsupported
+    skill: Skill, call: HandlerCall, engine: HandlerEngine, problem: Unsupported
 ) -> ToolError:
     return ToolError(
         f"{call.script}:{problem.line}: the engine `{engine.name}` cannot run {problem.what}",
@@ -399,15 +456,6 @@ def _unsupported(
         place=f"{call.script}:{problem.line}:{problem.column}",
         fix=_fix_for_handler(skill, call, "write it without that", problem.line),
         data={"line": problem.line, "column": problem.column, "engine": engine.name},
-    )
-
-
-def _unusable(engine: str, error: SandboxUnavailable) -> ToolError:
-    return ToolError(
-        f"the engine `{engine}` is not usable here: {error.message}",
-        code="sandbox_unavailable",
-        fix=error.fix or "`clawhive doctor` tells what is missing",
-        data={"engine": engine},
     )
 
 

@@ -129,6 +129,8 @@ class Guard:
         own = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         self._network = own if network is None else network
         self._pools: dict[Key, tuple[httpcore2.AsyncConnectionPool, float]] = {}
+        self._found: dict[tuple[str, int], tuple[list[Address], float]] = {}
+        """The judged addresses of names, for as long as a connection to them would be kept."""
 
     async def send(
         self,
@@ -207,11 +209,18 @@ class Guard:
     ) -> list[Address]:
         if (literal := target.literal) is not None:
             return [check_address(literal)]
+        known = self._found.get((target.host, target.port))
+        if known is not None and monotonic() - known[1] < _KEPT_ALIVE:
+            return known[0]
         with translated_errors(target, "name"), anyio.fail_after(deadline.left(limits.connect)):
             found = await self._resolve(target.host, target.port)
         if not found:
             raise unreachable(target, f"`{target.host}` has no address")
-        return list(dict.fromkeys(map(check_address, found)))
+        addresses = list(dict.fromkeys(map(check_address, found)))
+        if len(self._found) >= _POOLS:
+            self._found.clear()
+        self._found[target.host, target.port] = addresses, monotonic()
+        return addresses
 
     async def _exchange(
         self,
@@ -236,6 +245,7 @@ class Guard:
                 except _HeadersTooLong:
                     raise too_large(target, "headers", _HEADERS) from None
                 except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                    self._found.pop((target.host, target.port), None)
                     if number == len(tried) - 1:
                         raise
                     continue

@@ -62,7 +62,11 @@ class _OwnTransport(GuardedTransport):
 
 
 def origin_transport(
-    url: str, limits: HttpLimits | None = None, proxy: str | None = None
+    url: str,
+    limits: HttpLimits | None = None,
+    proxy: str | None = None,
+    *,
+    named_by_user: bool = True,
 ) -> httpx2.AsyncBaseTransport:
     """Return a transport that reaches the scheme, host and port of one URL and nothing else.
 
@@ -74,12 +78,14 @@ def origin_transport(
         url: The server's address.
         limits: What each request may use; unset: the defaults.
         proxy: Through which checked addresses are reached.
+        named_by_user: Whether the URL is a person's, and no server's: only then the address that
+            it names may be one of this machine's own networks.
 
     Raises:
         ToolError: `invalid_input`, `denied`: the URL cannot be requested.
         ConfigError: The proxy is none.
     """
-    rights = _OriginRights(read_target(url))
+    rights = _OriginRights(read_target(url), named_by_user=named_by_user)
     guard = Guard(proxy=proxy)
     return _OwnTransport(guard, Rights(rights.require, rights.names), limits or HttpLimits())
 
@@ -87,8 +93,8 @@ def origin_transport(
 class _OriginRights:
     """The right to one origin, by its name and by the number that its name is meant to have."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, *, named_by_user: bool) -> None:
+        self._target, self._named_by_user = target, named_by_user
         self._origins = {target.capability.parts[:2]}
 
     async def require(self, capability: str) -> None:
@@ -108,7 +114,9 @@ class _OriginRights:
         )
 
     def names(self, capability: Capability) -> bool:
-        """Whether an address that is not public is the very one that the URL names."""
+        """Whether an address that is not public is the very one that a person's URL names."""
+        if not self._named_by_user:
+            return False
         host = self._target.host
         address = ".".join(reversed(capability.parts[1])).strip("[]")
         is_own = self._target.literal is not None and check_address(host).text == address

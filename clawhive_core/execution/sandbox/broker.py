@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
 from clawhive_core.execution.sandbox.tools import (
+    CLOSE,
     COLLECT_OUTPUTS,
+    EVAL,
     EXEC,
+    OPEN,
     PROVIDER_ID,
+    RUN_JAVASCRIPT,
+    RUN_PYTHON,
     WRITE_FILES,
     result_of,
     shown_stream,
 )
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext, Stream
 from clawhive_core.protocols.sandbox import (
+    ISOLATIONS,
+    HandlerEngine,
+    Isolation,
+    PreparedEngine,
     SandboxCommand,
     SandboxEngine,
     SandboxLimits,
     SandboxOutcome,
+    SandboxSession,
     SandboxSpec,
+    SessionEngine,
     Unsupported,
 )
 
@@ -37,9 +50,21 @@ if TYPE_CHECKING:
     from clawhive_core.execution.sandbox.directory import Outputs, SandboxDirectory
 
 
+AnyEngine = SandboxEngine | HandlerEngine
+E = TypeVar("E", bound=AnyEngine)
+
 _ANSWER_MS = 750
 """Milliseconds kept back from a call's deadline to answer with what there was."""
-_OVERHEAD_MS = 10_000
+_OVERHEAD_MS = 180_000
+"""Milliseconds beside a program's own: the first use of an engine may compile its interpreter."""
+MAX_OPEN = 4
+"""Interpreters that one run may keep."""
+HTTP_REQUEST = "http.request"
+"""The name by which a program sends a request."""
+_SECRET = pattern(r"\$\{secret:([^}]*)\}")
+_PROGRAMS = {"python": "python -c", "javascript": "node -e"}
+INSTALL = 'pip install ".[sandbox]"'
+"""The line that installs our own further engines; other plugins bring more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +74,118 @@ class Execution:
     engine: SandboxEngine
     limits: SandboxLimits
     outcome: SandboxOutcome
+    passed_over: tuple[ToolError, ...] = ()
+    """The refusals of the engines before it, each with its name in `data`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The tools, hosts, secrets and variables that a program is given, by name."""
+
+    tools: tuple[str, ...]
+    hosts: tuple[str, ...]
+    secrets: tuple[str, ...]
+    env: tuple[str, ...]
+
+    @classmethod
+    def of(cls, input: Mapping[str, Any]) -> Given:
+        """Return what the input of a `sandbox.*` tool names."""
+        names = (tuple(input.get(each, ())) for each in ("tools", "hosts", "secrets", "env"))
+        return cls(*names)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSandbox:
+    """An interpreter between its evaluations."""
+
+    name: str
+    engine: SandboxEngine
+    session: SandboxSession
+    program: str
+    given: Given
+    """What its evaluations may call, each decided anew for the evaluation that calls it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `sandbox.open` answers it."""
+        return {
+            "sandbox": self.name,
+            "engine": self.engine.name,
+            "engine_version": self.engine.version,
+            "isolation": self.engine.isolation,
+        }
+
+
+class GuestCalls:
+    """The calls of a program in a sandbox (`clawhive_core.SandboxHost`): tools, and requests.
+
+    Args:
+        ctx: The call that runs the program; each call is made on its behalf and decided by itself.
+        given: What the program may call, and what its requests may carry.
+        asks: Whether the call was not decided with these secrets, so that each is asked for.
+    """
+
+    def __init__(self, ctx: InvokeContext, given: Given, *, asks: bool = False) -> None:
+        self._ctx, self._given, self._asks = ctx, given, asks
+
+    async def __call__(self, name: str, input: Mapping[str, Any]) -> Any:
+        """Answer one call; of a tool its value, or its refusal.
+
+        Raises:
+            ToolError: `denied`: the program was not given that; or why a request failed.
+        """
+        if name == HTTP_REQUEST and self._given.hosts:
+            return await self._request(input)
+        if name not in self._given.tools:
+            raise ToolError(
+                f"the program was not given `{name}`",
+                code="denied",
+                fix=f'run it with "tools": ["{name}"]',
+            )
+        return await self._ctx.call(name, input)
+
+    async def _request(self, input: Mapping[str, Any]) -> dict[str, Any]:
+        from urllib.parse import urlsplit
+
+        url = str(input.get("url", ""))
+        parts = urlsplit(url)
+        host = parts.netloc if parts.scheme == "https" else f"{parts.scheme}://{parts.netloc}"
+        if host not in self._given.hosts:
+            raise ToolError(
+                f"the program was not given the host `{host}`",
+                code="denied",
+                fix=f'run it with "hosts": ["{host}"]',
+            )
+        given: Mapping[str, Any] = input.get("headers") or {}
+        named = {name for value in given.values() for name in _SECRET.findall(str(value))}
+        used = {name: await self._secret(name) for name in sorted(named)}
+        headers = {
+            key: _SECRET.sub(lambda found: used[found[1]], str(value))
+            for key, value in given.items()
+        }
+        answer = await self._ctx.http.request(
+            str(input.get("method", "GET")),
+            url,
+            headers=headers,
+            content=input.get("body"),
+            follow=False,
+        )
+        body = answer.text
+        sent = dict(answer.headers)
+        for name, value in used.items():  # a host may say what it was sent
+            body = body.replace(value, f"[{name}]")
+            sent = {key: each.replace(value, f"[{name}]") for key, each in sent.items()}
+        return {"status": answer.status, "headers": sent, "body": body}
+
+    async def _secret(self, name: str) -> str:
+        if name not in self._given.secrets:
+            raise ToolError(
+                f"the program was not given the secret `{name}`",
+                code="denied",
+                fix=f'run it with "secrets": ["{name}"]',
+            )
+        if self._asks:
+            await self._ctx.require(f"secret.use:{name}")
+        return self._ctx.secret(name)
 
 
 class SandboxBroker:
@@ -59,6 +196,8 @@ class SandboxBroker:
         commands: What may be run, such as `python -c`: the first words of a command.
         limits: The most that one execution may use.
         workspace_root: Where the sessions' directories lie.
+        minimum: The weakest isolation in which a program may run.
+        env: The variables that programs may be given.
     """
 
     def __init__(
@@ -67,11 +206,16 @@ class SandboxBroker:
         commands: Sequence[str],
         limits: SandboxLimits,
         workspace_root: Path,
+        minimum: Isolation = "jail",
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.limits = limits
+        self._env = env or {}
+        self._minimum: Isolation = minimum
         self._engines = engines
         self._commands = tuple(tuple(shlex.split(command)) for command in commands)
         self._root = workspace_root
+        self._sandboxes: dict[tuple[str, str], OpenSandbox] = {}
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def write_files(self, files: Mapping[str, str], conversation_id: str) -> dict[str, Any]:
@@ -103,7 +247,7 @@ class SandboxBroker:
             stdin = input.get("stdin", "").encode("utf-8", "replace")
             command = SandboxCommand(argv, input.get("script", "main.py"), stdin)
             await anyio.to_thread.run_sync(directory.forget_output)
-            spec = SandboxSpec(directory.path, limits=limits)
+            spec = self._spec(directory.path, limits, input, ctx)
             execution = await self._run(program, command, spec, ctx)
             outcome = execution.outcome
             await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
@@ -131,10 +275,121 @@ class SandboxBroker:
             "stderr": shown_stream(err or b"")[0],
         }
 
+    async def open(self, input: Mapping[str, Any], ctx: InvokeContext) -> OpenSandbox:
+        """Start an interpreter that lives until it is closed, or its run ends.
+
+        Args:
+            input: As the tool `sandbox.open` takes it.
+            ctx: The call.
+
+        Raises:
+            ToolError: `sandbox_unavailable`, `too_many_sandboxes`, `io_error`.
+        """
+        mine = [key for key in self._sandboxes if key[0] == ctx.run_id]
+        if len(mine) >= MAX_OPEN:
+            raise ToolError(
+                f"{MAX_OPEN} sandboxes of this run are open already",
+                code="too_many_sandboxes",
+                fix="close one with sandbox.close",
+            )
+        program = _PROGRAMS[input["language"]]
+        directory = self._directory(ctx.conversation_id)
+        async with self._lock(ctx.conversation_id):
+            limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
+        spec = self._spec(directory.path, limits, input, ctx)
+        refusals: list[ToolError] = []
+        keeping = (
+            each
+            for each in self._engines()
+            if program in each.programs and isinstance(each, SessionEngine)
+        )
+        for engine in strong_enough(keeping, self._minimum, refusals):
+            try:
+                await self._prepare(engine, ctx)
+                session = await engine.open_session(spec)
+            except SandboxUnavailable as error:
+                refusals.append(unusable(engine.name, error))
+                continue
+            name, given = f"sandbox_{ctx.invocation_id}", Given.of(input)
+            opened = OpenSandbox(name, engine, session, program, given)
+            self._sandboxes[ctx.run_id, opened.name] = opened
+            return opened
+        raise refusals[0] if refusals else _no_sessions(program)
+
+    async def evaluate(self, input: Mapping[str, Any], ctx: InvokeContext) -> Execution:
+        """Run code in an interpreter that is open.
+
+        Args:
+            input: As the tool `sandbox.eval` takes it.
+            ctx: The call; its `output` hears the program's output as it comes.
+
+        Raises:
+            ToolError: `sandbox_closed`: it is not open, or ended meanwhile; `io_error`.
+        """
+        key = (ctx.run_id, input["sandbox"])
+        opened = self._sandboxes.get(key)
+        if opened is None:
+            raise _closed(input["sandbox"])
+        directory = self._directory(ctx.conversation_id)
+        command = SandboxCommand((*opened.program.split(), input["code"]), "main")
+        async with self._lock(ctx.conversation_id):
+            limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
+            await anyio.to_thread.run_sync(directory.forget_output)
+            host = GuestCalls(ctx, opened.given, asks=True)
+            try:
+                outcome = await opened.session.evaluate(command, ctx.output, limits, host)
+            except SandboxUnavailable as error:
+                del self._sandboxes[key]
+                raise _closed(input["sandbox"]) from error
+            except BaseException:
+                self._sandboxes.pop(key, None)
+                with anyio.CancelScope(shield=True):
+                    await opened.session.close()
+                raise
+            await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
+        if outcome.killed_by is not None:
+            await self.release(ctx.run_id, opened.name)
+        return Execution(opened.engine, limits, outcome)
+
+    async def release(self, run_id: str, name: str | None = None) -> bool:
+        """End an interpreter of a run, without a name all of them; whether there was any."""
+        names = [key for key in self._sandboxes if key[0] == run_id and name in {None, key[1]}]
+        for key in names:
+            await self._sandboxes.pop(key).session.close()
+        return bool(names)
+
     async def close(self) -> None:
         """Kill every worker of every engine."""
+        for opened in list(self._sandboxes.values()):
+            await opened.session.close()
+        self._sandboxes.clear()
         for engine in self._engines():
             await engine.close()
+
+    def _spec(
+        self, directory: str, limits: SandboxLimits, input: Mapping[str, Any], ctx: InvokeContext
+    ) -> SandboxSpec:
+        """Return what a program is given: its directory, variables, and a host for its calls.
+
+        Raises:
+            ToolError: `variable_not_set`.
+        """
+        given = Given.of(input)
+        missing = [name for name in given.env if name not in self._env]
+        if missing:
+            raise ToolError(
+                f"no environment variable is called `{missing[0]}`",
+                code="variable_not_set",
+                place="/env",
+                fix=f"export {missing[0]}=... before starting clawhive, or leave it out",
+            )
+        env = {name: self._env[name] for name in given.env}
+        host = GuestCalls(ctx, given) if given.tools or given.hosts else None
+        return SandboxSpec(directory, env=env, limits=limits, host=host)
+
+    async def _prepare(self, engine: SandboxEngine, ctx: InvokeContext) -> None:
+        if isinstance(engine, PreparedEngine):
+            await engine.prepare(lambda text: ctx.progress(0, text=text))
 
     def _directory(self, conversation_id: str) -> SandboxDirectory:
         from clawhive_core.execution.sandbox.directory import SandboxDirectory
@@ -208,18 +463,46 @@ class SandboxBroker:
     ) -> Execution:
         """Run in the first engine that can; before that, nothing of the program has run."""
         refusals: list[ToolError] = []
-        for engine in self._engines():
-            if program not in engine.programs:
-                continue
+        running = (each for each in self._engines() if program in each.programs)
+        for engine in strong_enough(running, self._minimum, refusals):
             try:
                 problem = await anyio.to_thread.run_sync(engine.unsupported, command)
                 if problem is None:
+                    await self._prepare(engine, ctx)
                     outcome = await run_once(engine, spec, command, ctx.output)
-                    return Execution(engine, spec.limits, outcome)
+                    return Execution(engine, spec.limits, outcome, tuple(refusals))
                 refusals.append(_cannot(engine, command, problem))
             except SandboxUnavailable as error:
-                refusals.append(_unusable(engine, error))
+                refusals.append(unusable(engine.name, error))
         raise refusals[0] if refusals else _no_engine(program, self._engines())
+
+
+def in_order(engines: Sequence[SandboxEngine], names: Sequence[str]) -> list[SandboxEngine]:
+    """Return engines in the order that is configured; those not named follow as they are."""
+    places = {name: place for place, name in enumerate(names)}
+    return sorted(engines, key=lambda engine: places.get(engine.name, len(places)))
+
+
+def strong_enough(
+    engines: Iterable[E], minimum: Isolation, refusals: list[ToolError]
+) -> Iterator[E]:
+    """Yield the engines that separate as is wanted; why the others may not run is added."""
+    for engine in engines:
+        if ISOLATIONS.index(engine.isolation) >= ISOLATIONS.index(minimum):
+            yield engine
+        else:
+            refusals.append(_too_weak(engine, minimum))
+
+
+def _too_weak(engine: AnyEngine, minimum: Isolation) -> ToolError:
+    return ToolError(
+        f"the engine `{engine.name}` isolates as `{engine.isolation}`, and `sandbox.minimum` is"
+        f" `{minimum}`",
+        code="sandbox_unavailable",
+        fix=f"install an engine that isolates as `{minimum}`: `clawhive doctor` tells which;"
+        f' or let the user set [sandbox] minimum = "{engine.isolation}"',
+        data={"engine": engine.name},
+    )
 
 
 async def run_once(
@@ -242,8 +525,8 @@ def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported
         f"line {problem.line}: the engine `{engine.name}` cannot run {problem.what}",
         code="sandbox_unavailable",
         place=f"{command.script}:{problem.line}:{problem.column}",
-        fix=f"write it without that, or add a plugin whose engine runs all of {command.program}"
-        " (hook `clawhive_sandboxes`); ClawHive ships none yet",
+        fix=f"write it without that, or add an engine that runs all of {command.program}:"
+        f" {INSTALL}",
         data={
             "line": problem.line,
             "column": problem.column,
@@ -253,12 +536,13 @@ def _cannot(engine: SandboxEngine, command: SandboxCommand, problem: Unsupported
     )
 
 
-def _unusable(engine: SandboxEngine, error: SandboxUnavailable) -> ToolError:
+def unusable(name: str, error: SandboxUnavailable) -> ToolError:
+    """Return the refusal of an engine that cannot start here."""
     return ToolError(
-        f"the engine `{engine.name}` is not usable here: {error.message}",
+        f"the engine `{name}` is not usable here: {error.message}",
         code="sandbox_unavailable",
         fix=error.fix or "`clawhive doctor` tells what is missing",
-        data={"engine": engine.name},
+        data={"engine": name},
     )
 
 
@@ -268,8 +552,8 @@ def engine_hint(program: str, engines: Sequence[SandboxEngine]) -> str:
     if not there:
         return "enable the plugin `builtin`, or another one that brings a sandbox engine"
     return (
-        f"no engine here runs {program}: write it in {', '.join(there)}, or add a plugin whose"
-        f" engine runs it (hook `clawhive_sandboxes`)"
+        f"no engine here runs {program}: write it in {', '.join(there)}, or add an engine that"
+        f" runs it: {INSTALL}"
     )
 
 
@@ -283,18 +567,62 @@ def _no_engine(program: str, engines: Sequence[SandboxEngine]) -> ToolError:
     )
 
 
+def _no_sessions(program: str) -> ToolError:
+    return ToolError(
+        f"no sandbox engine here keeps the variables of `{program}` between evaluations",
+        code="sandbox_unavailable",
+        fix=f"run whole programs, or add an engine that does: {INSTALL}",
+        data={"wants": program.split(maxsplit=1)[0]},
+    )
+
+
+def _closed(name: str) -> ToolError:
+    return ToolError(
+        f"the sandbox `{name}` is not open: it was closed, met a limit, or its run was resumed",
+        code="sandbox_closed",
+        place="/sandbox",
+        fix="start another one with sandbox.open; files of the session's directory are still there",
+    )
+
+
+_Work = Callable[[Mapping[str, Any], InvokeContext], Awaitable[ToolResult]]
+
+
+def _structured(ctx: InvokeContext, value: Mapping[str, Any]) -> ToolResult:
+    return ToolResult(ctx.tool_call_id, canonical_text(value), structured=value)
+
+
+def _ended(ctx: InvokeContext, done: Execution) -> ToolResult:
+    passed_over = [
+        {"engine": each.data["engine"], "reason": each.message} for each in done.passed_over
+    ]
+    return result_of(ctx.tool_call_id, done.engine, done.outcome, done.limits, passed_over)
+
+
 class SandboxProvider:
-    """The core tools `sandbox.write_files`, `sandbox.exec` and `sandbox.collect_outputs`."""
+    """The core tools `sandbox.*`."""
 
     provider_id = PROVIDER_ID
 
     def __init__(self, broker: SandboxBroker) -> None:
         self._broker = broker
+        self._works: Mapping[str, _Work] = {
+            WRITE_FILES.name: self._written,
+            EXEC.name: self._executed,
+            RUN_PYTHON.name: partial(self._executed_code, ("python", "-c"), "main.py"),
+            RUN_JAVASCRIPT.name: partial(self._executed_code, ("node", "-e"), "main.js"),
+            OPEN.name: self._opened,
+            EVAL.name: self._evaluated,
+            CLOSE.name: self._closed,
+            COLLECT_OUTPUTS.name: self._collected,
+        }
 
     async def list_tools(self) -> list[ToolMeta]:
-        """Return the three tools."""
+        """Return the tools; those that run programs have time to prepare an engine, too."""
         timeout_ms = max(EXEC.timeout_ms, self._broker.limits.wall_ms + _OVERHEAD_MS)
-        return [WRITE_FILES, replace(EXEC, timeout_ms=timeout_ms), COLLECT_OUTPUTS]
+        running = (EXEC, RUN_PYTHON, RUN_JAVASCRIPT, OPEN, EVAL)
+        longer = [replace(each, timeout_ms=timeout_ms) for each in running]
+        return [WRITE_FILES, *longer, CLOSE, COLLECT_OUTPUTS]
 
     async def invoke(
         self, tool_name: str, input: Mapping[str, Any], ctx: InvokeContext
@@ -304,21 +632,40 @@ class SandboxProvider:
         Raises:
             ToolError: With the code of what went wrong; a program that fails is an error result.
         """
-        if tool_name == WRITE_FILES.name:
-            written = await self._broker.write_files(input["files"], ctx.conversation_id)
-            return ToolResult(ctx.tool_call_id, canonical_text(written), structured=written)
-        if tool_name == EXEC.name:
-            done = await self._broker.execute(input, ctx)
-            return result_of(ctx.tool_call_id, done.engine, done.outcome, done.limits)
-        if tool_name == COLLECT_OUTPUTS.name:
-            return await self._collected(ctx)
-        raise ToolError(f"the sandbox has no tool `{tool_name}`", code="tool_not_found")
+        if (work := self._works.get(tool_name)) is None:
+            raise ToolError(f"the sandbox has no tool `{tool_name}`", code="tool_not_found")
+        return await work(input, ctx)
 
     async def close(self) -> None:
         """Kill every worker."""
         await self._broker.close()
 
-    async def _collected(self, ctx: InvokeContext) -> ToolResult:
+    async def _written(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        written = await self._broker.write_files(input["files"], ctx.conversation_id)
+        return _structured(ctx, written)
+
+    async def _executed(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        return _ended(ctx, await self._broker.execute(input, ctx))
+
+    async def _executed_code(
+        self, words: Sequence[str], script: str, input: Mapping[str, Any], ctx: InvokeContext
+    ) -> ToolResult:
+        command = {**input, "command": [*words, input["code"]], "script": script}
+        return await self._executed(command, ctx)
+
+    async def _opened(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        opened = await self._broker.open(input, ctx)
+        return _structured(ctx, opened.to_dict())
+
+    async def _evaluated(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        return _ended(ctx, await self._broker.evaluate(input, ctx))
+
+    async def _closed(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        closed = await self._broker.release(ctx.run_id, input["sandbox"])
+        return _structured(ctx, {"closed": closed})
+
+    async def _collected(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        del input
         outputs, streams = await self._broker.collect(ctx)
         files = [artifact.to_dict() for artifact in outputs.artifacts]
         skipped = [asdict(one) for one in outputs.skipped]

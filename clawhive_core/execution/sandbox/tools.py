@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clawhive_core.model.canonical import canonical
 from clawhive_core.model.tools import ToolMeta, ToolResult
-from clawhive_core.protocols.sandbox import SandboxEngine, SandboxLimits, SandboxOutcome
+from clawhive_core.protocols.sandbox import (
+    ISOLATIONS,
+    SandboxEngine,
+    SandboxLimits,
+    SandboxOutcome,
+)
 
 PROVIDER_ID = "sandbox"
 
@@ -24,6 +30,46 @@ def _object(properties: dict[str, Any], required: list[str] | None = None) -> di
         "additionalProperties": False,
     }
 
+
+_NAMES: dict[str, Any] = {"type": "array", "items": _TEXT, "maxItems": 64}
+_GIVEN: dict[str, Any] = {
+    "tools": {
+        **_NAMES,
+        "description": "Tools that the program may call: call_tool(NAME, {...}). Each call is"
+        " decided by itself.",
+    },
+    "hosts": {
+        **_NAMES,
+        "description": "Hosts that it may send requests to, HOST or http://HOST:"
+        ' call_tool("http.request", {"url": ..., "method": "GET", "headers": {}, "body": ""}).'
+        " It has no other network.",
+    },
+    "secrets": {
+        **_NAMES,
+        "description": "Secrets that its requests may carry, as ${secret:NAME} in a header. The"
+        " program never sees them.",
+    },
+    "env": {**_NAMES, "description": "Environment variables that it may read."},
+}
+"""The rights that a program is given from outside: they are fixed before it starts."""
+_GIVES: dict[str, str | tuple[str, ...]] = {
+    "hosts": "net.http:{}/**",
+    "secrets": "secret.use:{}",
+    "env": "env.read:{}",
+}
+_SENDS = ("hosts:url",)
+
+_CODE: dict[str, Any] = {
+    "code": {"type": "string", "description": "The program.", "maxLength": 1_000_000},
+}
+_RUNNING: dict[str, Any] = {
+    "stdin": {"type": "string", "description": "What the program reads as its input."},
+    "timeout_ms": {
+        "type": "integer",
+        "description": "Milliseconds it may run; never more than the configured limit.",
+        "minimum": 1,
+    },
+}
 
 WRITE_FILES = ToolMeta(
     name="sandbox.write_files",
@@ -74,35 +120,121 @@ EXEC = ToolMeta(
                 "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$",
                 "default": "main.py",
             },
-            "stdin": {"type": "string", "description": "What the program reads as its input."},
-            "timeout_ms": {
-                "type": "integer",
-                "description": "Milliseconds it may run; never more than the configured limit.",
-                "minimum": 1,
-            },
+            **_RUNNING,
+            **_GIVEN,
         },
         ["command"],
     ),
+    output_schema=(
+        _ENDED := _object(
+            {
+                "exit_code": {"type": ["integer", "null"]},
+                "stdout": _TEXT,
+                "stderr": _TEXT,
+                "killed_by": {"enum": [*_LIMITS, "cancel", None]},
+                "truncated": {"type": "array", "items": {"enum": _LIMITS}},
+                "engine": _TEXT,
+                "engine_version": _TEXT,
+                "isolation": {"enum": list(ISOLATIONS)},
+                "passed_over": {
+                    "type": "array",
+                    "items": _object({"engine": _TEXT, "reason": _TEXT}),
+                },
+                "duration_ms": _COUNT,
+            }
+        )
+    ),
+    provider_id=PROVIDER_ID,
+    capability_level="L2",
+    risk="safe",
+    effects={"command": "sandbox.exec:{0}", **_GIVES},
+    sinks=_SENDS,
+    category="sandbox",
+    keywords=("run", "code", "python", "javascript", "node", "snippet", "execute"),
+    aliases=("sandbox_exec",),
+    examples=({"command": ["python", "-c", "print(sum(range(10)))"]},),
+)
+
+
+def _language(name: str, program: str, words: tuple[str, ...]) -> ToolMeta:
+    return ToolMeta(
+        name=f"sandbox.run_{name.lower()}",
+        description=(
+            f"Run a {name} program in a sandbox without network. It starts in the session's sandbox"
+            " directory and can read and write files only there. Answers its exit code, stdout and"
+            " stderr, also when it fails or meets a limit."
+        ),
+        input_schema=_object({**_CODE, **_RUNNING, **_GIVEN}, ["code"]),
+        output_schema=_ENDED,
+        provider_id=PROVIDER_ID,
+        capability_level="L2",
+        risk="safe",
+        effects={"": f"sandbox.exec:{program}", **_GIVES},
+        sinks=_SENDS,
+        category="sandbox",
+        keywords=("run", "code", "snippet", "execute", *words),
+        aliases=(f"sandbox_run_{name.lower()}",),
+    )
+
+
+RUN_PYTHON = _language("Python", "python", ("calculate", "script"))
+RUN_JAVASCRIPT = _language("JavaScript", "node", ("js", "script"))
+_SANDBOX = {"type": "string", "description": "As `sandbox.open` answered it."}
+OPEN = ToolMeta(
+    name="sandbox.open",
+    description=(
+        "Start an interpreter that keeps its variables between `sandbox.eval` calls of this task,"
+        " for work with data in several steps."
+    ),
+    input_schema=_object({"language": {"enum": ["python", "javascript"]}, **_GIVEN}, ["language"]),
     output_schema=_object(
         {
-            "exit_code": {"type": ["integer", "null"]},
-            "stdout": _TEXT,
-            "stderr": _TEXT,
-            "killed_by": {"enum": [*_LIMITS, "cancel", None]},
-            "truncated": {"type": "array", "items": {"enum": _LIMITS}},
+            "sandbox": _TEXT,
             "engine": _TEXT,
             "engine_version": _TEXT,
-            "duration_ms": _COUNT,
+            "isolation": {"enum": list(ISOLATIONS)},
         }
     ),
     provider_id=PROVIDER_ID,
     capability_level="L2",
     risk="safe",
-    effects={"command": "sandbox.exec:{0}"},
+    effects={"language": "sandbox.exec:{}", **_GIVES},
+    sinks=_SENDS,
     category="sandbox",
-    keywords=("run", "code", "python", "javascript", "node", "snippet", "execute"),
-    aliases=("sandbox_exec",),
-    examples=({"command": ["python", "-c", "print(sum(range(10)))"]},),
+    keywords=("interpreter", "repl", "notebook", "variables", "data"),
+    aliases=("sandbox_open",),
+)
+EVAL = ToolMeta(
+    name="sandbox.eval",
+    description=(
+        "Run code in an interpreter that `sandbox.open` started; it prints the value of a last"
+        " expression. One that meets a limit ends the interpreter."
+    ),
+    input_schema=_object(
+        {"sandbox": _SANDBOX, **_CODE, "timeout_ms": _RUNNING["timeout_ms"]}, ["sandbox", "code"]
+    ),
+    output_schema=_ENDED,
+    provider_id=PROVIDER_ID,
+    capability_level="L2",
+    risk="safe",
+    effects={"": "sandbox.exec:eval"},
+    category="sandbox",
+    keywords=("interpreter", "repl", "notebook"),
+    aliases=("sandbox_eval",),
+)
+CLOSE = ToolMeta(
+    name="sandbox.close",
+    description="End an interpreter that `sandbox.open` started; the end of the task does so too.",
+    input_schema=_object({"sandbox": _SANDBOX}),
+    output_schema=_object({"closed": {"type": "boolean"}}),
+    provider_id=PROVIDER_ID,
+    capability_level="L0",
+    risk="safe",
+    effects={"": "sandbox.exec:eval"},
+    idempotent=True,
+    category="sandbox",
+    keywords=("interpreter", "end"),
+    aliases=("sandbox_close",),
 )
 
 COLLECT_OUTPUTS = ToolMeta(
@@ -136,6 +268,8 @@ COLLECT_OUTPUTS = ToolMeta(
     examples=({},),
 )
 
+TOOLS = (WRITE_FILES, EXEC, RUN_PYTHON, RUN_JAVASCRIPT, OPEN, EVAL, CLOSE, COLLECT_OUTPUTS)
+
 
 _SHOWN = 3 * 1024 * 1024
 """Bytes of JSON that one stream may take in a result; the whole is in the artifacts."""
@@ -157,7 +291,11 @@ LIMIT_TEXT = {
 
 
 def result_of(
-    call_id: str, engine: SandboxEngine, outcome: SandboxOutcome, limits: SandboxLimits
+    call_id: str,
+    engine: SandboxEngine,
+    outcome: SandboxOutcome,
+    limits: SandboxLimits,
+    passed_over: Sequence[Mapping[str, str]] = (),
 ) -> ToolResult:
     """Return an execution's result, an error where the program failed or was stopped.
 
@@ -175,6 +313,8 @@ def result_of(
         "truncated": sorted(truncated),
         "engine": engine.name,
         "engine_version": engine.version,
+        "isolation": engine.isolation,
+        "passed_over": list(passed_over),
         "duration_ms": outcome.duration_ms,
     }
     error = _error(outcome, stderr, limits)

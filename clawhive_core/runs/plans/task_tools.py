@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -125,7 +124,7 @@ class TaskProvider:
         variables = {
             "workspace": run.root,
             "run": run.artifacts,
-            "home": os.path.expanduser("~"),  # noqa: PTH111 - never raises, as Path.home may
+            "home": run.home,
         }
         return run.rules.bounded([normalise(each, variables) for each in permissions])
 
@@ -146,6 +145,7 @@ class TaskProvider:
             category="tasks",
             keywords=(self._skill.id, "task"),
             text_counts=True,
+            code=partial(_code, task),
         )
 
     def _reached(
@@ -163,6 +163,11 @@ class TaskProvider:
                 continue
             found.append((_UNKNOWN if tool is None else tool.meta, times))
         return found or [(_UNKNOWN, 1)]
+
+
+def _code(task: TaskType) -> dict[str, Any]:
+    """Return what the calls of a task do: its steps, and what it makes of their outputs."""
+    return {"steps": list(task.steps), "output": task.output}
 
 
 def task_providers(skills: Sequence[Skill], store: CatalogStore) -> list[TaskProvider]:

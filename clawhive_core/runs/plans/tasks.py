@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from clawhive_core.catalog.validation import compile_schema, describe
@@ -91,7 +91,8 @@ def make_task(full_name: str, task_type: TaskType, given: Mapping[str, Any]) -> 
     value = {**defaults, **given}
     problems = compile_schema(task_type.input_schema)(value)
     if problems:
-        paths = [problem.path or _argument(task_type, value) for problem in problems]
+        names = _arguments(task_type, value)
+        paths = [problem.path or f"/{next(names, '')}" for problem in problems]
         raise InvalidInput(
             f"the input of `{full_name}` is not what it takes: {describe(problems)}",
             place=paths[0],
@@ -101,11 +102,11 @@ def make_task(full_name: str, task_type: TaskType, given: Mapping[str, Any]) -> 
     return Task(new_id("task"), full_name, value)
 
 
-def _argument(task_type: TaskType, value: Mapping[str, Any]) -> str:
-    """Return the path of the argument that is missing or too much, `/` where it is neither."""
+def _arguments(task_type: TaskType, value: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the arguments that are missing, then those that are too much."""
     required = cast("Sequence[str]", task_type.input_schema.get("required", ()))
-    missing = [name for name in required if name not in value]
-    return f"/{next(iter((*missing, *_unknown(task_type, value))), '')}"
+    yield from (name for name in required if name not in value)
+    yield from _unknown(task_type, value)
 
 
 def _unknown(task_type: TaskType, value: Mapping[str, Any]) -> list[str]:

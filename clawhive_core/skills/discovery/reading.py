@@ -36,7 +36,7 @@ class Location:
 
     path: str
     files: tuple[str, ...] | None
-    """Which of `FILES` the folder holds; None for a manifest alone."""
+    """Those of `FILES` that the folder holds; None for a manifest alone."""
     is_link: bool = False
     """Whether the path itself is a link."""
 

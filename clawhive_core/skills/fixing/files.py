@@ -21,7 +21,7 @@ from clawhive_core.skills.fixing.moving import contract_move, move_contract
 MOVED = frozenset({"CH0301", "CH0211", "CH0212"})
 """The codes of the findings about a contract in the frontmatter of a SKILL.md."""
 _OWN_SOURCES = frozenset({"given", "flag", "config", "project"})
-"""Whose files are the user's to change; those of plugins and of the wheel are not."""
+"""The sources whose files the user may change; plugins' and the wheel's are not among them."""
 
 
 @dataclass(frozen=True, slots=True)

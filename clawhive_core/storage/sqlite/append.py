@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
 Effect = Callable[[sqlite3.Connection], None]
-"""What a part of this adapter changes first in an append's transaction; no room has any."""
+"""A change that this adapter makes first in an append's transaction; no other room has any."""
 
 
 class Append:

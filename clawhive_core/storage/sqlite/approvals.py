@@ -127,9 +127,11 @@ def _on_resolved(connection: sqlite3.Connection, stored: StoredEvent) -> None:
 
 
 def _on_run_end(connection: sqlite3.Connection, stored: StoredEvent) -> None:
+    """Expire what nobody can use any more; a client repeats its call in its next session."""
     connection.execute(
         "UPDATE approvals SET state = 'expired', resolved_at = ?, resolved_by = 'clawhive',"
-        " reason = 'its run ended' WHERE run_id = ? AND state IN ('pending', 'approved')",
+        " reason = 'its run ended' WHERE run_id = ? AND state IN ('pending', 'approved')"
+        " AND principal NOT LIKE 'client:%'",
         (stored.ts, stored.event.run_id),
     )
 

@@ -35,7 +35,7 @@ _SHORTEST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.05
 
 CHECKPOINT_PAGES = 4000
-"""How long the write-ahead log gets before its pages go into the file; each time syncs the disk."""
+"""The pages of the write-ahead log from which they go into the file; each time syncs the disk."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",

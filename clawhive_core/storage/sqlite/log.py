@@ -23,11 +23,13 @@ from clawhive_core.config.database_keys import DatabaseKeys
 from clawhive_core.errors import ClawHiveError
 from clawhive_core.events.chain import COLUMNS, genesis
 from clawhive_core.events.following import Following
+from clawhive_core.events.kinds import TABLES_REBUILT
 from clawhive_core.events.redaction import Redactor
 from clawhive_core.events.rows import Row, decode, encode, is_reference, now, revive, stored
 from clawhive_core.model.approvals import Approval
 from clawhive_core.model.events import Event, StoredEvent
 from clawhive_core.model.late import dataclass
+from clawhive_core.model.principal import LOCAL_USER
 from clawhive_core.model.records import (
     BodyRecord,
     Difference,
@@ -239,8 +241,14 @@ class EventLog(Following):
     async def _ended(self, item: Append) -> list[int]:
         import asyncio
 
-        ended = item.waits_in(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        ended = item.waits_in(loop)
         self._writer.submit(item)
+        try:  # all that are ready in this turn of the loop come first: one commit serves them
+            await asyncio.sleep(0)
+        finally:
+            if not ended.done():
+                self._writer.commit_gathered(loop)
         await ended
         return item.result()
 
@@ -257,7 +265,9 @@ class EventLog(Following):
             Unmet: Something expected does not hold; nothing of this append was kept.
             LogWriteFailed: Nothing of this append was kept.
         """
-        item = Append(self._rows(events), sync=sync, expects=expects, effect=effect)
+        return self._blocked(Append(self._rows(events), sync=sync, expects=expects, effect=effect))
+
+    def _blocked(self, item: Append) -> list[int]:
         ended = item.waits_blocking()
         self._writer.submit(item)
         ended.acquire()
@@ -554,6 +564,8 @@ class EventLog(Following):
     def rebuild(self) -> tuple[Difference, ...]:
         """Replace the tables' content by a replay of the events; return how they differed.
 
+        Where they did, `tables.rebuilt` records it in the same transaction.
+
         Raises:
             LogWriteFailed: The result could not be written; the tables are as they were.
             StorageError: An event cannot be applied; the tables are as they were.
@@ -561,12 +573,17 @@ class EventLog(Following):
         from clawhive_core.storage.sqlite.rebuild import rebuild
 
         found: list[Difference] = []
+        record: list[Row] = []  # written after the effect, which alone knows what there is to say
 
         def replace(connection: sqlite3.Connection) -> None:
             found[:] = rebuild(connection, self._tables.projections, self._tables.names)
+            if found:
+                body = {"differences": [each.to_dict() for each in found]}
+                event = Event(TABLES_REBUILT, body, principal=str(LOCAL_USER))
+                record[:] = self._rows([event])
 
         try:
-            self.append_now(effect=replace)
+            self._blocked(Append(record, sync=True, effect=replace))
         except (sqlite3.Error, *MISREAD) as error:
             raise storage_error(error, self._path) from error
         return tuple(found)

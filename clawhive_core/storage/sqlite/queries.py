@@ -184,7 +184,7 @@ _ANSWERS: Mapping[type, _Answer] = {
         ("issued_at", "grant_id"),
         {
             **_equal("scope", "scope_id", "subject"),
-            "stands": "(ended_at IS NULL) = :stands",
+            "ended": "(ended_at IS NOT NULL) = :ended",
         },
         lambda row: GrantRecord(*row),
     ),
@@ -205,6 +205,7 @@ _ANSWERS: Mapping[type, _Answer] = {
             "invocation_id": "invocation_id = :invocation_id",
             "steps_from": "step_id > :steps_from",
             "steps_before": "step_id < :steps_before",
+            "after_seq": "seq > :after_seq",
         },
         stored,
         newest_first=True,

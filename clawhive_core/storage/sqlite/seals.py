@@ -30,7 +30,7 @@ _BYTES = 16
 _PREV, _HASH = COLUMNS.index("prev"), COLUMNS.index("hash")
 
 Owner = Literal["own", "foreign", "fleeting"]
-"""Whose a database is: this user's; somebody else's; or nobody's, as no key of it can be kept."""
+"""The owner of a database: this user; somebody else; or nobody, as no key of it can be kept."""
 
 
 @dataclass(frozen=True, slots=True)

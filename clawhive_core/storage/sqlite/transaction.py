@@ -9,8 +9,7 @@ from clawhive_core.events.chain import link
 from clawhive_core.events.rows import Body
 from clawhive_core.protocols.ledger import RunOwnedBy
 from clawhive_core.storage.sqlite.append import Append
-from clawhive_core.storage.sqlite.database import begin
-from clawhive_core.storage.sqlite.schema import INSERT, TIP
+from clawhive_core.storage.sqlite.schema import INSERT
 from clawhive_core.storage.sqlite.seals import Seals
 
 StoredRow = tuple[Any, ...]
@@ -30,16 +29,12 @@ class Place(NamedTuple):
 
 
 class Transaction:
-    """Begins a transaction, in which nobody else can write, and continues the chain from its tip.
+    """Continues the chain in a transaction, in which nobody else can write.
 
     Args:
-        connection: The writing connection.
-        start: What the first row of all follows.
+        connection: The writing connection, on which a transaction has begun.
+        tip: What the next row follows.
         seals: What seals each row.
-        wait_seconds: How long to wait for another process's write, in seconds.
-
-    Raises:
-        sqlite3.OperationalError: As `begin`.
     """
 
     __slots__ = (
@@ -54,15 +49,11 @@ class Transaction:
         "rows",
     )
 
-    def __init__(
-        self, connection: sqlite3.Connection, start: Place, seals: Seals, wait_seconds: float
-    ) -> None:
-        begin(connection, wait_seconds)
-        tip = connection.execute(TIP).fetchone()
+    def __init__(self, connection: sqlite3.Connection, tip: Place, seals: Seals) -> None:
         self.rows: list[StoredRow] = []
         self._connection = connection
         self._seal = seals.of
-        self._seq, self._hash = start if tip is None else tip
+        self._seq, self._hash = tip
         self._blobs: dict[str, Body] = {}
         self._written = 0
         self.bytes = 0
@@ -89,6 +80,8 @@ class Transaction:
         if self._blobs:
             self._connection.executemany(_BLOB, self._blobs.values())
             self._blobs = {}
+        if self._written == len(self.rows):
+            return
         rows = self.rows[self._written :] if self._written else self.rows
         self._connection.executemany(INSERT, rows)
         self._written = len(self.rows)
@@ -112,7 +105,8 @@ class Transaction:
         """Keep what was done since the savepoint."""
         self._connection.execute("RELEASE append")
 
-    def commit(self) -> None:
-        """Insert what is left and commit."""
+    def commit(self) -> Place:
+        """Insert what is left and commit; return what the next row follows."""
         self.write()
         self._connection.execute("COMMIT")
+        return Place(self._seq, self._hash)

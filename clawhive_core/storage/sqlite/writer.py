@@ -20,11 +20,13 @@ from clawhive_core.storage.sqlite.backlog import BACKLOG, FEW, MUCH, Backlog
 from clawhive_core.storage.sqlite.database import (
     BUSY_SECONDS,
     CHECKPOINT_PAGES,
+    begin,
     has_room_to_move,
     is_busy,
     undo,
 )
 from clawhive_core.storage.sqlite.expectations import EvidenceCheck, require
+from clawhive_core.storage.sqlite.schema import TIP
 from clawhive_core.storage.sqlite.seals import Seals
 from clawhive_core.storage.sqlite.transaction import Place, StoredRow, Transaction
 from clawhive_core.storage.sqlite.usability import Usability
@@ -82,9 +84,10 @@ class Writer:
             self._bell.put("now")
         self._lingering = False
         self._rung = False
-        self._gathering: AbstractEventLoop | None = None
         self._synced = False
         self._version = connection.cursor()
+        self._known_tip: tuple[int, Place] | None = None
+        """The row that the next one follows, while `_others` is that number."""
         self._revoked = 0
         self._locked_epoch: tuple[int, int] | None = None
         """The epoch while a transaction is open, in which nobody else can commit."""
@@ -98,7 +101,7 @@ class Writer:
         self._usability.thread = self._thread.ident
 
     def submit(self, item: Append) -> None:
-        """Queue an append that somebody waits for.
+        """Queue an append that somebody waits for; a loop then calls `commit_gathered`.
 
         Raises:
             LogWriteFailed: The log is closed, or events that nobody waited for were lost.
@@ -108,10 +111,6 @@ class Writer:
             self._queue.put(item)
         if item.loop is None:
             self._ring()
-        elif self._gathering is not item.loop:
-            # All that are ready in this turn of the loop come first: one commit serves them.
-            self._gathering = item.loop
-            item.loop.call_soon(self._commit_gathered, item.loop)
 
     def _ring(self) -> None:
         # Both flags are lowered before the queue is emptied, so no event is left behind.
@@ -119,12 +118,11 @@ class Writer:
             self._rung = True
             self._bell.put("now")
 
-    def _commit_gathered(self, loop: AbstractEventLoop) -> None:
+    def commit_gathered(self, loop: AbstractEventLoop) -> None:
         """Commit what is queued in the calling thread, a loop's own, where it need not wait there.
 
         It waits for the disk, another writer, or much work; the writer's thread does that.
         """
-        self._gathering = None
         if not self._queue.items:
             return
         if not self._may_work_here():
@@ -304,17 +302,27 @@ class Writer:
             wanted = wanted or item.sync
         if wanted != self._synced:
             self._use_sync(wanted=wanted)
-        transaction = Transaction(self._connection, self._start, self._seals, wait_seconds)
-        self._locked_epoch = self._others(), self._revoked
+        begin(self._connection, wait_seconds)
+        others = self._others()
+        self._locked_epoch = others, self._revoked
         try:
+            transaction = Transaction(self._connection, self._tip(others), self._seals)
             self._fill(transaction, batch)
         finally:
             self._locked_epoch = None
-        transaction.commit()
+        self._known_tip = others, transaction.commit()
         self._queue.settle(batch)
         self._pages += _FRAMES + transaction.bytes // _PAGE
         self._usability.note_lost(batch)
         return transaction.rows
+
+    def _tip(self, others: int) -> Place:
+        """Return what the next row follows: as left behind, where nobody has committed since."""
+        known = self._known_tip
+        if known is not None and known[0] == others:
+            return known[1]
+        row = self._connection.execute(TIP).fetchone()
+        return self._start if row is None else Place(*row)
 
     def _fill(self, transaction: Transaction, batch: list[Append]) -> None:
         for item in batch:
@@ -406,6 +414,7 @@ class Writer:
             )
 
     def _fail(self, batch: list[Append], error: BaseException) -> None:
+        self._known_tip = None
         try:
             undo(self._connection)
         except sqlite3.Error:

@@ -40,11 +40,11 @@ _OF_MESSAGE = {
     "prompt is too long": "request_too_large",
     "exceed context limit": "request_too_large",
 }
-"""What the API tells apart by nothing else."""
+"""Words of messages: the API tells these failures apart by nothing else."""
 
 _MAX_MESSAGE = 1000
 _MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading an answer raises that is no JSON, no UTF-8, or not of the API's form."""
+"""The errors of reading an answer that is no JSON, no UTF-8, or not of the API's form."""
 _HTTP_OK = range(200, 300)
 
 

@@ -22,14 +22,14 @@ class _Part:
 
     value: Value
     pieces: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
-    """What came of each field that is sent in pieces."""
+    """The pieces that came of each field that is sent so."""
     grown: set[str] = field(default_factory=set[str])
     """Fields of which a delta of a kind that is not known has brought a piece."""
     told: int = 0
     """Pieces of its text that were yielded."""
     is_open: bool = True
     block: ContentBlock | None = None
-    """What it is; None as long as that is not certain."""
+    """The whole block; None as long as it is not certain."""
 
     def add(self, delta: Value) -> None:
         """Take a delta; one that is not known sets or prolongs the fields it names."""

@@ -71,7 +71,7 @@ if _str_(_type_(_value_)) == "<class 'coroutine'>":
 _text_(_value_)
 """
 _MODULE = "<python-input-1>"
-"""What the engine calls the second text of a session: the handler's module."""
+"""The engine's name of the second text of a session: the handler's module."""
 
 
 class _Methods:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clawhive_core import Limit, SandboxHost, Stream
 
 WORK = "/work"
-"""Where the program sees its directory."""
+"""The path at which the program sees its directory."""
 
 _FAILED = 1
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_monty import Frame
 
 _REPEATED = 3
-"""How often Python prints the same line of a recursion."""
+"""The times that Python prints the same line of a recursion."""
 
 
 def traceback_text(frames: Sequence[Frame], message: str, script: str, source: str) -> str:

@@ -19,6 +19,7 @@ from clawhive_core import (
     HandlerCall,
     HandlerHost,
     HandlerOutcome,
+    Isolation,
     SandboxCommand,
     SandboxOutcome,
     SandboxSpec,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -c"
 CONCURRENT = 8
-"""How many programs run at once; further ones wait, and their time starts when they start."""
+"""The programs that run at once; further ones wait, and their time starts when they start."""
 
 _WORDS = 3
 _PARSE_SECONDS = 2.0
@@ -81,6 +82,7 @@ class MontyEngine:
     """
 
     name = "monty"
+    isolation: Isolation = "guest"
     programs = frozenset({PROGRAM})
     aliases: Mapping[str, str] = {
         "py": "python",

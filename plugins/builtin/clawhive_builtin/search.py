@@ -29,7 +29,7 @@ SHOWN_LINE = 300
 SECONDS = 10.0
 
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-"""What an interpreter may need of the environment to start."""
+"""Variables of the environment that an interpreter may need to start."""
 _BATCH = 4 * 1024 * 1024
 _WORKER = """
 import json, re, sys
@@ -72,7 +72,7 @@ class _Report:
     searched: int = 0
     passed_over: int = 0
     cut: str | None = None
-    """Why the search ended early."""
+    """The reason that the search ended early."""
 
 
 @tool(

@@ -52,7 +52,10 @@ def read_forbids(path: Path) -> Forbids:
         kept[name] = policy
     asking = frozenset(name for name, each in kept.items() if "ask" in each.get("annotations", {}))
     document: dict[str, Any] = {"templates": {}, "staticPolicies": kept, "templateLinks": []}
-    return Forbids(PolicySet.from_json_str(json.dumps(document)), asking)
+    try:
+        return Forbids(PolicySet.from_json_str(json.dumps(document)), asking)
+    except (RecursionError, ValueError):  # Cedar's own reader of JSON bounds depth, too
+        raise _too_deep(path) from None
 
 
 def _text(path: Path) -> str:
@@ -76,6 +79,12 @@ def _parsed(text: str, path: Path) -> Mapping[str, Any]:
     except ValueError as error:
         line, what = _first_wrong(text, str(error))
         raise PolicyError(f"{path}:{line}: {what}") from error
+    except RecursionError:
+        raise _too_deep(path) from None
+
+
+def _too_deep(path: Path) -> PolicyError:
+    return PolicyError(f"{path}: a policy is nested too deeply")
 
 
 def _first_wrong(text: str, what: str) -> tuple[int, str]:

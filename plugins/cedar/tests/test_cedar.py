@@ -50,6 +50,9 @@ def call(name="mail.send", input=None, *capabilities, provider="mail", who="agen
     return PolicyRequest(meta, input or {}, Principal.parse(who), needed, "t", "s", "c")
 
 
+DEEP = "forbid (principal, action, resource) when {"
+
+
 @pytest.mark.promise("P-105")
 @pytest.mark.parametrize(
     ("request_", "expected"),
@@ -105,6 +108,8 @@ async def test_a_policy_that_fails_on_a_call_denies_it(made, amount):
         ('@id("a") forbid (principal, action, resource);' * 2, "two policies"),
         ("forbid (principal == ?principal, action, resource);", "templates"),
         ("x" * 1_100_000, "bytes"),
+        (f"{DEEP} context{'.a' * 3000} }};", "nested too deeply"),
+        (f"{DEEP} {'true == (' * 300}true{')' * 300} }};", "nested too deeply"),
     ],
 )
 async def test_policies_that_cannot_be_used_deny_with_the_place(made, text, place):

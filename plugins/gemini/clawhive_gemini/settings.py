@@ -13,7 +13,7 @@ BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
 """The one with tools by JSON Schema, thoughts and tools at the provider."""
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-"""Where the SDK looks for a key, in its order."""
+"""The variables in which the SDK looks for a key, in its order."""
 
 _KEYS = frozenset({"base_url", "api_key_env"})
 

@@ -38,9 +38,9 @@ class Answer:
         Raises:
             ModelError: It is an error, or not of the form that pieces have.
         """
-        if "error" in piece:
-            raise _failure(piece["error"])
         try:
+            if "error" in piece:
+                raise _failure(piece["error"])
             yield from self._taken(piece)
         except (AttributeError, TypeError) as error:
             what = f"llama.cpp's answer cannot be read: {error}"

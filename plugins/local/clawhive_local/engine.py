@@ -85,7 +85,7 @@ class _Writing(threading.Thread):
     def __init__(self, engine: Engine, model: str, body: dict[str, Any]) -> None:
         super().__init__(name="clawhive-local", daemon=True)
         self.pieces: SimpleQueue[Mapping[str, Any] | Exception | None] = SimpleQueue()
-        """What came; None ends it."""
+        """The pieces that came; None ends them."""
         self.stopped = threading.Event()
         self._engine = engine
         self._model = model

@@ -204,6 +204,8 @@ async def test_without_a_choice_of_tools_former_calls_are_text(weights):
         ([{"error": {"code": 400, "message": "?"}}], "invalid_request"),
         ([{"error": {"code": 503, "message": "loading"}}], "overloaded"),
         ([piece("Hel")], "invalid_response"),
+        ([True], "invalid_response"),
+        ([None], "invalid_response"),
         ([], "invalid_response"),
         ([ValueError("bad body")], "invalid_request"),
         ([RuntimeError("broken")], "provider_error"),

@@ -61,11 +61,11 @@ _CODES = {
 """Codes and types of errors that say more than the HTTP status."""
 _SILENT = "the server failed without saying why"
 _TRANSPORTS = frozenset({"httpx", "httpx2"})
-"""What carries the SDK, whose errors its second major lets through while a stream is read."""
+"""The packages that carry the SDK; its second major lets their errors through in a stream."""
 _MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading an answer raises that is no JSON, no UTF-8, or not of the API's form."""
+"""The errors of reading an answer that is no JSON, no UTF-8, or not of the API's form."""
 _DECISIVE = frozenset({"quota_exhausted", "request_too_large", "model_not_found"})
-"""What counts even where the status says otherwise."""
+"""The codes that count even where the status says otherwise."""
 _TOO_LONG = re.compile(
     r"(maximum )?context (length|window|size)|too many tokens|prompt is too long"
     r"|reduce the length|^request too large|too large for model",

@@ -24,7 +24,7 @@ _INPUTS: dict[str, tuple[str, ...]] = {
     "shell_call": ("action",),
     "tool_search_call": ("arguments",),
 }
-"""Where a call's arguments are: a single object is the input itself."""
+"""The fields that hold a call's arguments; a single object is the input itself."""
 _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4"
     "DwABAQEAHLCMmQAAAABJRU5ErkJggg=="

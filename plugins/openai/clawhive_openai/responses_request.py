@@ -33,7 +33,7 @@ from clawhive_openai.settings import Server
 from clawhive_openai.values import Json, arguments_text, mapping, short_id
 
 _NOT_SENT = frozenset({"created_by"})
-"""What the API says of items and refuses in those that it is sent."""
+"""Fields of items that the API says and refuses in those that it is sent."""
 ENCRYPTED = "reasoning.encrypted_content"
 
 

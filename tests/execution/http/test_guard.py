@@ -52,11 +52,15 @@ async def test_a_name_is_looked_up_once_and_connected_by_its_address(http):
     assert headers["host"] == "pub.example.com:8080"
 
 
-async def test_a_name_that_moves_into_the_own_network_is_not_followed(http):
+async def test_a_name_that_moves_into_the_own_network_is_not_followed(http, clock):
     async with http.serving(http.answer()) as server:
         names = {"pub.example.com": [[PUBLIC], ["10.0.0.5"]]}
         made = http.client(names, http.Network({PUBLIC: server.port}))
         assert (await made.get("http://pub.example.com/")).status == 200
+        assert (await made.get("http://pub.example.com/")).status == 200  # at what was judged
+        assert [address for address, _ in made.network.asked] == [PUBLIC]
+        assert made.names.asked == ["pub.example.com"]
+        clock.now += 5
         error = await refused(made, "http://pub.example.com/")
     assert "10.0.0.5, a private address" in error.message
     assert made.network.asked == [(PUBLIC, 80)]
@@ -138,12 +142,13 @@ async def test_the_next_address_is_tried_where_nothing_listens(http):
     assert [address for address, _ in made.network.asked] == ["2606:2800::1", OTHER, PUBLIC]
 
 
-async def test_a_connection_serves_again_for_the_same_address_only(http):
+async def test_a_connection_serves_again_for_the_same_address_only(http, clock):
     async with http.serving(http.answer()) as server:
         names = {"a.example": [[PUBLIC], [PUBLIC], [OTHER], [OTHER]], "b.example": [[PUBLIC]]}
         made = http.client(names, http.Network({PUBLIC: server.port, OTHER: server.port}))
         for _ in range(4):
             await made.get("http://a.example/")
+            clock.now += 5  # until then no name is looked up again
         await made.get("http://b.example/")
         await made.get("http://b.example:8080/")
     assert made.network.asked == [(PUBLIC, 80), (OTHER, 80), (PUBLIC, 80), (PUBLIC, 8080)]
