@@ -23,13 +23,16 @@ def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:
 
     servers = read_servers(ctx.config, ctx.env, ctx.root)
     return [
-        MCPProvider(server, env=ctx.env, root=ctx.root) for server in servers if not server.disabled
+        MCPProvider(server, env=ctx.env, root=ctx.root, user_dir=ctx.user_dir)
+        for server in servers
+        if not server.disabled
     ]
 
 
 @hookimpl
 def clawhive_commands(ctx: HookContext) -> list[click.Command]:
-    """Return `clawhive mcp`."""
+    """Return `clawhive mcp` and `clawhive serve`."""
     from clawhive_mcp.commands import mcp_command
+    from clawhive_mcp.serving.commands import serve_command
 
-    return [mcp_command(ctx)]
+    return [mcp_command(ctx), serve_command(ctx)]

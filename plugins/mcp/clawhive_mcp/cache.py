@@ -24,7 +24,7 @@ DEAD_SECONDS = 60.0
 """For so long nobody waits for a server that could not be reached."""
 FRESH_SECONDS = 24 * 3600
 """For so long a server is not started only to see whether its tools are still the same."""
-_SCHEMA = 1
+_SCHEMA = 2
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -98,20 +98,28 @@ class ListingCache:
             "failure": failure,
         }
         with suppress(OSError, ValueError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # mkstemp makes the file readable and writable by its owner only.
-            handle, name = tempfile.mkstemp(prefix=".mcp-", dir=self.path.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(value, file)
-                Path(name).replace(self.path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            replace_file(self.path, json.dumps(value))
 
     def forget(self) -> None:
         """Remove what is kept."""
         self.path.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file in one step, readable and writable by its owner only.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".mcp-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -132,12 +140,15 @@ def _kept(value: Mapping[str, Any], tried: float) -> Kept:
     if (given := value["listing"]) is not None:
         table = cast("dict[str, Any]", given)
         tools = table["tools"]
+        aside = [tuple(dict(each) for each in table[name]) for name in ("prompts", "resources")]
         if not all(_is_definition(each) for each in tools):
             raise TypeError("a tool of it is none")
         listing = Listing(
             tuple(tools),
             dict(table["dropped"]),
             str(table["instructions"]),
+            aside[0],
+            aside[1],
             str(table["server"]),
             "legacy" if table["era"] == "legacy" else "2026-07-28",
             table["discovery"],

@@ -11,7 +11,8 @@ import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -19,6 +20,7 @@ from clawhive_mcp.errors import printable
 from clawhive_mcp.servers import Server
 
 if TYPE_CHECKING:
+    from anyio.abc import ByteReceiveStream, ByteSendStream, Process
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
@@ -41,6 +43,9 @@ _ON_WINDOWS = (
 )
 _FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _LAST_ID = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class Child:
     def __init__(self, server: Server, env: Mapping[str, str]) -> None:
         self._server = server
         self._env = child_environment(server, env)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | _InJail | None = None
         self._stderr = bytearray()
         self._noise = 0
         self._is_over = False  # from then on its id may be another process's
@@ -126,7 +131,11 @@ class Child:
     def kill(self) -> None:
         """End it and what it started at once; from any thread, also without an event loop."""
         process = self._process
-        if process is not None and not self._is_over:
+        if process is None or self._is_over:
+            return
+        if isinstance(process, _InJail):
+            process.kill()
+        else:
             _signal(process, force=True)
             _guardian.forget(process.pid)
 
@@ -143,13 +152,11 @@ class Child:
 
         Raises:
             OSError: It cannot be started.
+            SandboxUnavailable: There is no jail here.
         """
-        from mcp.shared.message import SessionMessage
-
-        process = await self._start()
-        try:
+        async with self._running() as process:
             heard, inbox = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
-            outbox, said = anyio.create_memory_object_stream[SessionMessage](0)
+            outbox, said = anyio.create_memory_object_stream["SessionMessage"](0)
             async with anyio.create_task_group() as group, heard, inbox, outbox, said:
                 group.start_soon(self._read, process, heard)
                 group.start_soon(self._write, process, said)
@@ -161,8 +168,23 @@ class Child:
                     with anyio.CancelScope(shield=True):
                         inbox.close()
                         outbox.close()
-                        await _stop(process)
+                        if not isinstance(process, _InJail):
+                            await _stop(process)
                     group.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[asyncio.subprocess.Process | _InJail]:
+        if self._server.sandbox:
+            async with _jailed(self._server) as jailed:
+                self._process = jailed
+                try:
+                    yield jailed
+                finally:
+                    self._is_over = True
+            return
+        process = await self._start()
+        try:
+            yield process
         finally:
             self.kill()
             self._is_over = True
@@ -170,7 +192,7 @@ class Child:
 
     async def _start(self) -> asyncio.subprocess.Process:
         program, *args = self._server.command
-        process = self._process = await asyncio.create_subprocess_exec(
+        self._process = process = await asyncio.create_subprocess_exec(
             program,
             *args,
             stdin=subprocess.PIPE,
@@ -185,7 +207,7 @@ class Child:
 
     async def _read(
         self,
-        process: asyncio.subprocess.Process,
+        process: asyncio.subprocess.Process | _InJail,
         heard: MemoryObjectSendStream[SessionMessage | Exception],
     ) -> None:
         """Pass messages on; after the session's end read on, so that the server can end too."""
@@ -228,7 +250,7 @@ class Child:
 
     async def _write(
         self,
-        process: asyncio.subprocess.Process,
+        process: asyncio.subprocess.Process | _InJail,
         said: MemoryObjectReceiveStream[SessionMessage],
     ) -> None:
         assert process.stdin is not None  # noqa: S101 - it was started with a pipe
@@ -239,10 +261,82 @@ class Child:
                     process.stdin.write(f"{text}\n".encode())
                     await process.stdin.drain()
 
-    async def _keep_stderr(self, process: asyncio.subprocess.Process) -> None:
+    async def _keep_stderr(self, process: asyncio.subprocess.Process | _InJail) -> None:
         assert process.stderr is not None  # noqa: S101 - it was started with a pipe
         while chunk := await process.stderr.read(_CHUNK):
             self._stderr = (self._stderr + chunk)[-_TAIL:]
+
+
+class _InJail:
+    """A process in the jail, with the ends of one of asyncio."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.stdin = _Sent(_given(process.stdin))
+        self.stdout = _Received(_given(process.stdout))
+        self.stderr = _Received(_given(process.stderr))
+
+    @property
+    def pid(self) -> int:
+        """The process that holds the jail."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The end of it, None while it runs."""
+        return self._process.returncode
+
+    def kill(self) -> None:
+        """End it; the jail ends with it."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _given(pipe: T | None) -> T:
+    assert pipe is not None  # noqa: S101 - it was started with pipes
+    return pipe
+
+
+@dataclass(slots=True)
+class _Received:
+    inner: ByteReceiveStream
+
+    async def read(self, size: int) -> bytes:
+        try:
+            return await self.inner.receive(size)
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            return b""
+
+
+@dataclass(slots=True)
+class _Sent:
+    inner: ByteSendStream
+    waiting: bytes = b""
+
+    def write(self, data: bytes) -> None:
+        self.waiting += data
+
+    async def drain(self) -> None:
+        data, self.waiting = self.waiting, b""
+        try:
+            await self.inner.send(data)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise BrokenPipeError("the server reads no more") from error
+
+
+@asynccontextmanager
+async def _jailed(server: Server) -> AsyncGenerator[_InJail]:
+    """Start a server in the jail: it has no network, and reads what its `cwd` names and no more."""
+    from clawhive_core import SandboxMount
+
+    # Another plugin, which may not be installed: a server that needs it is refused before.
+    jailed: Any = import_module("clawhive_sandbox.jail").jailed
+    cwd = server.cwd
+    mounts = () if cwd is None else (SandboxMount(cwd, cwd, writable=False),)
+    env = {**server.env, "CLAWHIVE_RUN": server.provider_id}
+    async with jailed(server.command, mounts, env, cwd) as process:
+        yield _InJail(process)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

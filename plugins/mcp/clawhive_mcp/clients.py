@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clawhive_mcp.errors import printable
-from clawhive_mcp.servers import folded
+from clawhive_mcp.servers import folded, is_ourselves
 
 Table = Mapping[str, Any]
 
@@ -95,8 +95,7 @@ def _found(client: str, file: str, name: str, given: Table) -> Found:
     text = json.dumps(table)
     if _INPUT.search(text):
         return Found(client, file, name, table, "it asks for a value with `${input:...}`")
-    words = [table.get("command"), *table.get("args", ())]
-    if "serve" in words and any(str(each).rpartition("/")[2] == "clawhive" for each in words):
+    if is_ourselves([table.get("command"), *table.get("args", ())]):
         return Found(client, file, name, table, "it is ClawHive itself")
     if given.get("type") == "sse" or (table.keys() == {"url"} and given.get("transport") == "sse"):
         return Found(client, file, name, table, "the old transport `sse` is not spoken")

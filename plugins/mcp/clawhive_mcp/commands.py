@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clawhive_core import HookContext
+from clawhive_core import HookContext, UserFile
 from clawhive_mcp.errors import WrongUsage, printable, reason_of
 from clawhive_mcp.servers import Server, pasted, read_servers
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from clawhive_mcp.clients import Found
     from clawhive_mcp.connection import Listing
     from clawhive_mcp.findings import Told
+    from clawhive_mcp.logins import LoginFile
 
 OURS = {"mcpServers": {"clawhive": {"command": "clawhive", "args": ["serve", "mcp"]}}}
 """The one entry that a client needs in place of all that were taken over."""
+
+_SERVERS = ("mcp", "servers")
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -40,6 +43,8 @@ def mcp_command(ctx: HookContext) -> click.Command:
     group.add_command(own.doctor())
     group.add_command(own.add())
     group.add_command(own.take_over())
+    group.add_command(own.login())
+    group.add_command(own.logout())
     for name, change, text in (
         ("remove", own.removed, "Remove a server from your configuration."),
         ("disable", own.disabled, "Leave a server alone, without forgetting it."),
@@ -88,11 +93,12 @@ class _Commands:
             """List the configured servers; none is started."""
             rows = [self._row(server) for server in self._servers()]
             if as_json:
-                _print_json({"schema": "mcp_servers/1", "servers": rows})
+                _print_json({"schema": "mcp-servers/1", "servers": rows})
                 return
             for row in rows:
                 tools = "never reached" if row["tools"] is None else f"{row['tools']} tools"
-                facts = [row["state"], tools, row["where"], row["problem"]]
+                login = "logged in" if row["logged_in"] else ""
+                facts = [row["state"], tools, row["where"], login, row["problem"]]
                 _print(f"{row['name']}: " + ", ".join(each for each in facts if each))
             if not rows:
                 _print("no server is configured: clawhive mcp add NAME -- COMMAND")
@@ -110,7 +116,7 @@ class _Commands:
             reached = self._reach(self._named(names))
             if as_json:
                 _print_json(
-                    {"schema": "mcp_test/1", "servers": [each.to_dict() for each in reached]}
+                    {"schema": "mcp-test/1", "servers": [each.to_dict() for each in reached]}
                 )
             else:
                 for each in reached:
@@ -130,7 +136,7 @@ class _Commands:
             found = _findings(self._reach(self._named(names)))
             if as_json:
                 _print_json(
-                    {"schema": "mcp_findings/1", "findings": [each.to_dict() for each in found]}
+                    {"schema": "mcp-findings/1", "findings": [each.to_dict() for each in found]}
                 )
             else:
                 _print_findings(found)
@@ -143,38 +149,184 @@ class _Commands:
 
         @click.command("add", epilog="Example: clawhive mcp add git -- uvx mcp-server-git")
         @click.argument("name")
-        @click.argument("words", nargs=-1, metavar="-- COMMAND...")
+        @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
+        @click.option("--url", help="The address of a server over HTTP, in place of a command.")
+        @click.option(
+            "--header",
+            multiple=True,
+            metavar="'NAME: VALUE'",
+            help="A header of requests to it, such as 'Authorization: Bearer ${secret:TOKEN}'.",
+        )
         @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of its own.")
         @click.option("--cwd", help="Where it starts; the project root otherwise.")
         @click.option("--no-test", is_flag=True, help="Do not reach it first.")
+        @_json
         def command(
             name: str,
             words: tuple[str, ...],
+            url: str | None,
+            header: tuple[str, ...],
             env: tuple[str, ...],
             cwd: str | None,
             *,
             no_test: bool,
+            as_json: bool,
         ) -> None:
-            """Reach a server, show its tools, and write it into your configuration as NAME."""
-            from clawhive_mcp.userfile import UserFile
+            """Reach a server, show its tools, and write it into your configuration as NAME.
 
+            Then it is proposed what each tool may touch, for you to accept, edit or leave.
+            """
             file = UserFile(self._ctx.user_dir, self._ctx.env)
-            table = _table(words, env, cwd)
+            table = _table(words, url, header, env, cwd)
             server = self._read(name, table)
-            if not no_test:
-                [reached] = self._reach([server])
-                _print_reached(reached)
-                if reached.listing is None:
-                    _print(
-                        f"nothing was written; `clawhive mcp add {name} --no-test` writes it anyway"
-                    )
-                    raise click.exceptions.Exit(1)
-                _print_findings(_findings([reached]))
-            file.add(name, table)
-            _print(f"{name} is in {file.path}; its tools are `mcp.{name}.*`, and each call asks:")
-            _print(f"  clawhive grants issue 'tool.call:mcp.{name}.TOOL' --always")
+            reached = None if no_test else self._reach([server])[0]
+            found = [] if reached is None else _findings([reached])
+            is_written = reached is None or reached.listing is not None
+            if name in file.get(_SERVERS):
+                raise WrongUsage(
+                    f"there is a server `{name}` already",
+                    place=str(file.path),
+                    fix=f"clawhive mcp remove {name}, or another name",
+                    code="already_exists",
+                )
+            if is_written:
+                file.put({(*_SERVERS, name): table})
+            if as_json:
+                facts = {"name": name, "file": str(file.path), "written": is_written}
+                at = None if reached is None else reached.to_dict()
+                told = [each.to_dict() for each in found]
+                _print_json({"schema": "mcp-add/1", **facts, "reached": at, "findings": told})
+            else:
+                _print_added(name, str(file.path), reached, found)
+                if reached is not None and is_written:
+                    _declare(name)
+            raise click.exceptions.Exit(int(not is_written))
 
         return command
+
+    def login(self) -> click.Command:
+        """Return `mcp login`."""
+
+        @click.command("login", epilog="Example: clawhive mcp login sentry")
+        @click.argument("name")
+        @click.option("--scope", help="The scopes to ask for; the server's own otherwise.")
+        @click.option("--client-id", help="A client that is registered there; else one is made.")
+        @click.option(
+            "--client-secret-env", metavar="NAME", help="The variable with that client's secret."
+        )
+        @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="To come back to.")
+        @click.option("--no-browser", is_flag=True, help="Only print the address to open.")
+        def command(
+            name: str,
+            scope: str | None,
+            client_id: str | None,
+            client_secret_env: str | None,
+            port: int,
+            *,
+            no_browser: bool,
+        ) -> None:
+            """Log in to the server NAME over HTTP, by OAuth, in a browser of this machine.
+
+            Its tokens are kept in your own directory, and renewed when they end.
+            """
+            secret = None
+            if client_secret_env is not None:
+                secret = self._ctx.env.get(client_secret_env)
+                if secret is None:
+                    raise WrongUsage(
+                        "no such variable is set",
+                        place=client_secret_env,
+                        fix=f"export {client_secret_env}=...",
+                        code="secret_not_found",
+                    )
+            server, file = self._login_of(name)
+            if any(each.lower() == "authorization" for each in server.headers):
+                raise WrongUsage(
+                    f"`{name}` has a header `Authorization` of its own",
+                    place=f"mcp.servers.{name}.headers",
+                    fix="take the header out of your configuration",
+                    code="usage",
+                )
+            self._log_in(server, file, (client_id, secret), scope, port, browser=not no_browser)
+            _print(f"logged in to {name}; `clawhive mcp logout {name}` forgets it")
+            [reached] = self._reach([server])
+            _print_reached(reached)
+            raise click.exceptions.Exit(int(reached.listing is None))
+
+        return command
+
+    def logout(self) -> click.Command:
+        """Return `mcp logout`."""
+
+        @click.command("logout", epilog="Example: clawhive mcp logout sentry")
+        @click.argument("name")
+        def command(name: str) -> None:
+            """Forget the login of the server NAME; its own site can end it for all."""
+            _, file = self._login_of(name)
+            gone = file.remove()
+            _print(f"logged out of {name}" if gone else f"nobody was logged in to {name}")
+
+        return command
+
+    def _login_of(self, name: str) -> tuple[Server, LoginFile]:
+        """Return a server over HTTP and the file of its login.
+
+        Raises:
+            ClawHiveError: `inside_run`; `unknown_id`; `usage`: it is no server over HTTP.
+        """
+        from clawhive_mcp.logins import LoginFile
+
+        UserFile(self._ctx.user_dir, self._ctx.env)
+        [server] = self._named([name])
+        if server.problem or not server.url:
+            raise WrongUsage(
+                server.problem or f"`{name}` is started by a command, and knows no login",
+                place=f"mcp.servers.{name}",
+                fix="clawhive mcp list",
+                code="usage",
+            )
+        return server, LoginFile(name, server.url, self._ctx.user_dir)
+
+    def _log_in(
+        self,
+        server: Server,
+        file: LoginFile,
+        client: tuple[str | None, str | None],
+        scope: str | None,
+        port: int,
+        *,
+        browser: bool,
+    ) -> None:
+        """Have a person log in.
+
+        Raises:
+            ClawHiveError: `login_failed`.
+        """
+        import anyio
+
+        from clawhive_mcp.web import Person, log_in
+
+        def told(url: str) -> None:
+            click.echo(f"Log in to {server.name} with your browser:\n  {url}", err=True)
+            if browser:
+                import webbrowser
+
+                webbrowser.open(url)
+
+        async def logged_in() -> None:
+            person = Person(str(server.url), told, client_id=client[0], client_secret=client[1])
+            async with person.listening(port):
+                await log_in(server, file, person, scope=scope)
+
+        try:
+            anyio.run(logged_in)
+        except OSError as error:
+            raise WrongUsage(
+                f"nobody can come back to port {port}: {error.strerror or error}",
+                place="--port",
+                fix="another port, or none",
+                code="usage",
+            ) from error
 
     def take_over(self) -> click.Command:
         """Return `mcp import`."""
@@ -189,22 +341,25 @@ class _Commands:
             What is found is shown and written after a yes; without a terminal, only with `--yes`.
             """
             from clawhive_mcp.clients import merged
-            from clawhive_mcp.userfile import UserFile
+            from clawhive_mcp.serving.entries import CLIENTS
 
             target = UserFile(self._ctx.user_dir, self._ctx.env)
             found, problems = self._found(file)
-            new = merged(found, target.servers())
+            new = merged(found, target.get(_SERVERS))
             if as_json:
                 _print_json(_import_json(found, new, problems))
             else:
                 _print_found(found, new, problems)
             if not new or not (yes or (not as_json and _says_yes(len(new)))):
                 return
-            for each in new:
-                target.add(each.name, each.table)
+            target.put({(*_SERVERS, each.name): each.table for each in new})
             if not as_json:
                 _print(f"{len(new)} servers are in {target.path}. In place of them, clients need:")
                 _print_json(OURS)
+                for client in sorted({each.client for each in found} & set(CLIENTS)):
+                    _print(f"  as it writes it: clawhive serve mcp --for {client}")
+                _print("each call asks until you say what tools may touch:")
+                _print("  clawhive tools declare 'mcp.*'")
 
         return command
 
@@ -213,17 +368,24 @@ class _Commands:
 
         @click.command(name, help=text, epilog=f"Example: clawhive mcp {name} git")
         @click.argument("server", metavar="NAME")
-        def command(server: str) -> None:
-            _print(doing(server))
+        @_json
+        def command(server: str, *, as_json: bool) -> None:
+            said = doing(server)
+            if as_json:
+                path = str(Path(self._ctx.user_dir, "config.toml"))
+                state = {"remove": "removed", "disable": "disabled", "enable": "enabled"}[name]
+                _print_json(
+                    {"schema": "mcp-change/1", "name": server, "state": state, "file": path}
+                )
+                return
+            _print(said)
 
         return command
 
     def removed(self, name: str) -> str:
         """Remove a server."""
-        from clawhive_mcp.userfile import UserFile
-
-        file = UserFile(self._ctx.user_dir, self._ctx.env)
-        file.remove(name)
+        file = self._file_with(name)
+        file.remove((*_SERVERS, name))
         return f"{name} is no more in {file.path}"
 
     def disabled(self, name: str) -> str:
@@ -235,11 +397,25 @@ class _Commands:
         return self._switched(name, disabled=False)
 
     def _switched(self, name: str, *, disabled: bool) -> str:
-        from clawhive_mcp.userfile import UserFile
-
-        file = UserFile(self._ctx.user_dir, self._ctx.env)
-        file.switch(name, disabled=disabled)
+        file = self._file_with(name)
+        file.set((*_SERVERS, name), "disabled", disabled)
         return f"{name} is {'disabled' if disabled else 'enabled'} in {file.path}"
+
+    def _file_with(self, name: str) -> UserFile:
+        """Return the user's file, which has a server of this name.
+
+        Raises:
+            ClawHiveError: `unknown_id`.
+        """
+        file = UserFile(self._ctx.user_dir, self._ctx.env)
+        if name not in file.get(_SERVERS):
+            raise WrongUsage(
+                f"your configuration has no server `{name}`",
+                place=str(file.path),
+                fix="clawhive mcp list",
+                code="unknown_id",
+            )
+        return file
 
     def _servers(self) -> Sequence[Server]:
         return read_servers(self._ctx.config, self._ctx.env, self._ctx.root)
@@ -289,9 +465,16 @@ class _Commands:
             "tools": None if listing is None else len(listing.tools),
             "server": None if listing is None else listing.server,
             "protocol": None if listing is None else listing.era,
+            "logged_in": self._is_logged_in(server),
             "reached_at": None if kept is None or listing is None else round(kept.at),
             "problem": server.problem or ("" if kept is None else kept.failure) or None,
         }
+
+    def _is_logged_in(self, server: Server) -> bool:
+        from clawhive_mcp.logins import LoginFile
+
+        url = server.url
+        return bool(url) and LoginFile(server.name, url, self._ctx.user_dir).read() is not None
 
     def _reach(self, servers: Sequence[Server]) -> list[_Reached]:
         """Reach servers at the same time, list their tools, and end them."""
@@ -341,6 +524,17 @@ class _Commands:
             ) from error
 
 
+def _declare(name: str) -> None:
+    """Go on with `clawhive tools declare` for a server's tools, where this command line has it."""
+    context = click.get_current_context().find_root()
+    found: click.Command | None = context.command
+    for word in ("tools", "declare"):
+        found = found.get_command(context, word) if isinstance(found, click.Group) else None
+    if found is not None:
+        names = (f"mcp.{name}.*",)
+        context.invoke(found, names=names, yes=False, remove=False, as_json=False)
+
+
 async def _reached(server: Server, ctx: HookContext) -> _Reached:
     """Reach one server, whatever is kept of it, and keep what it lists."""
     from clawhive_mcp.cache import ListingCache
@@ -351,7 +545,8 @@ async def _reached(server: Server, ctx: HookContext) -> _Reached:
     if server.problem:
         return _Reached(server, None, 0.0, server.problem)
     cache = ListingCache(server, ctx.env)
-    connection = Connection(server, ServerDial(server, ctx.env, ctx.root), cache.write)
+    dial = ServerDial(server, ctx.env, ctx.root, ctx.user_dir)
+    connection = Connection(server, dial, cache.write)
     try:
         listing = await connection.listing()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one server is its result
@@ -364,25 +559,28 @@ async def _reached(server: Server, ctx: HookContext) -> _Reached:
         await connection.close()
 
 
-def _table(words: Sequence[str], env: Iterable[str], cwd: str | None) -> dict[str, Any]:
+def _table(
+    words: Sequence[str],
+    url: str | None,
+    headers: Iterable[str],
+    env: Iterable[str],
+    cwd: str | None,
+) -> dict[str, Any]:
     """Return the table of a server that the command line describes.
 
     Raises:
         ClawHiveError: `usage`.
     """
-    if not words:
+    variables = _pairs(env, "=", "--env", "NAME=VALUE")
+    sent = _pairs(headers, ":", "--header", "'NAME: VALUE'")
+    if bool(words) == bool(url) or (url and (variables or cwd)) or (words and sent):
         raise WrongUsage(
-            "there is no command",
-            fix="write it after `--`: clawhive mcp add git -- uvx mcp-server-git",
+            "a server has a command, with `--env` and `--cwd`, or a `--url`, with `--header`",
+            fix="clawhive mcp add git -- uvx mcp-server-git, or: mcp add NAME --url https://...",
             code="usage",
         )
-    variables: dict[str, str] = {}
-    for each in env:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            fix = "clawhive mcp add NAME --env KEY=VALUE -- COMMAND"
-            raise WrongUsage("`--env` takes NAME=VALUE", fix=fix, code="usage")
-        variables[name] = value
+    if url:
+        return {"url": url, "headers": sent} if sent else {"url": url}
     program, *args = words
     table: dict[str, Any] = {"command": program}
     if args:
@@ -394,19 +592,37 @@ def _table(words: Sequence[str], env: Iterable[str], cwd: str | None) -> dict[st
     return table
 
 
+def _pairs(given: Iterable[str], between: str, option: str, shape: str) -> dict[str, str]:
+    """Return the values of an option by their names.
+
+    Raises:
+        ClawHiveError: `usage`: one has no name.
+    """
+    found: dict[str, str] = {}
+    for each in given:
+        name, mark, value = each.partition(between)
+        if not mark or not name.strip():
+            fix = f"clawhive mcp add NAME {option} {shape} ..."
+            raise WrongUsage(f"`{option}` takes {shape}", place=option, fix=fix, code="usage")
+        found[name.strip()] = value.strip() if between == ":" else value
+    return found
+
+
 def _findings(reached: Iterable[_Reached]) -> list[Told]:
-    from clawhive_mcp.findings import dropped, findings_of, unreached
+    from clawhive_mcp.findings import dropped, findings_of, unreached, words_of
 
     found: list[Told] = []
     listed: dict[str, Sequence[Mapping[str, Any]]] = {}
+    words: dict[str, Sequence[Mapping[str, Any]]] = {}
     for each in reached:
         name = each.server.name
         if each.listing is None:
             found.append(unreached(name, each.problem))
             continue
-        listed[name] = each.listing.tools
+        listed[name], said = each.listing.tools, each.listing
+        words[name] = words_of(said.instructions, said.prompts, said.resources)
         found += [dropped(name, tool, why) for tool, why in each.listing.dropped.items()]
-    return [*found, *findings_of(listed)]
+    return [*found, *findings_of(listed, words)]
 
 
 def _print_reached(reached: _Reached) -> None:
@@ -423,6 +639,19 @@ def _print_reached(reached: _Reached) -> None:
         _print(f"  {printable(str(each['name']), 100)}: {words}")
     for tool, why in listing.dropped.items():
         _print(f"  left out: {tool}: {why}")
+
+
+def _print_added(name: str, path: str, reached: _Reached | None, found: Sequence[Told]) -> None:
+    if reached is not None:
+        _print_reached(reached)
+        if reached.listing is None:
+            _print(f"nothing was written; `clawhive mcp add {name} --no-test` writes it anyway")
+            return
+        _print_findings(found)
+    _print(f"{name} is in {path}; its tools are `mcp.{name}.*`. Each call asks until")
+    _print("you declare what the tool may touch, or give the right to call it:")
+    _print(f"  clawhive tools declare 'mcp.{name}.*'")
+    _print(f"  clawhive grants issue 'tool.call:mcp.{name}.TOOL' --always")
 
 
 def _print_findings(found: Sequence[Told]) -> None:
@@ -460,7 +689,7 @@ def _import_json(
         }
         for each in found
     ]
-    return {"schema": "mcp_import/1", "servers": servers, "problems": problems, "entry": OURS}
+    return {"schema": "mcp-import/1", "servers": servers, "problems": problems, "entry": OURS}
 
 
 def _says_yes(count: int) -> bool:

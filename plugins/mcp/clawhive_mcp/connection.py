@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio  # noqa: TID253 - imported where a server is reached
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from clawhive_mcp.errors import (
@@ -16,13 +23,15 @@ from clawhive_mcp.errors import (
     log,
     reason_of,
 )
+from clawhive_mcp.findings import Definition
 from clawhive_mcp.servers import Server
-from clawhive_mcp.tools import Definition
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import CallToolResult
+    from pydantic import BaseModel
 
+    from clawhive_core import InvokeContext
     from clawhive_mcp.screen import Screen
 
 MAX_PAGES = 100
@@ -31,6 +40,8 @@ _PAUSES = (0.2, 0.8)
 """Seconds before a lost server is tried again, in one reconnection."""
 _REST_SECONDS = 5.0
 """Seconds in which calls fail at once, after a server could not be reached."""
+_ASIDE_SECONDS = 3.0
+"""Seconds for the lists of prompts and resources, without which tools can be called too."""
 _CALM_SECONDS = 0.1
 """Seconds of quiet before changed tools are listed again; longer the more often they change."""
 _CALM_MOST = 30.0
@@ -49,6 +60,9 @@ class Listing:
     dropped: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tools that cannot be used, and why; pages that were not read are here, too."""
     instructions: str = ""
+    prompts: tuple[Definition, ...] = ()
+    resources: tuple[Definition, ...] = ()
+    """Its resources' templates; single resources are data, and come and go."""
     server: str = ""
     """Name and version, as it gives them."""
     era: Literal["legacy", "2026-07-28"] = "legacy"
@@ -71,8 +85,38 @@ class Dialed(Protocol):
         """The end of its process and what it wrote last."""
         ...
 
+    @property
+    def needs_login(self) -> bool:
+        """Whether it answered over HTTP that nobody is logged in."""
+        ...
+
 
 Dial = Callable[["Dialing"], Dialed]
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call under way, for which the server may ask things of its client."""
+
+    ctx: InvokeContext | None
+    timer: asyncio.Timeout
+    questions: int = 0
+    samples: int = 0
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Let the call's time stand still."""
+        loop, ends = asyncio.get_running_loop(), self.timer.when()
+        began = loop.time()
+        self.timer.reschedule(None)
+        try:
+            yield
+        finally:
+            if ends is not None:
+                self.timer.reschedule(ends + loop.time() - began)
+
+
+_current: ContextVar[Call | None] = ContextVar("mcp_call", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +129,28 @@ class Dialing:
     """To be called when the connection ends."""
     changed: Callable[[], None]
     """To be called when the server says that its tools changed."""
+    calling: Callable[[], Call | None] = lambda: None
+    """Returns the call for which the server asks something, None where that cannot be told."""
 
 
 class Link:
     """One living connection, entered and left by its own task."""
 
-    def __init__(self, dial: Dial, seconds: float, known: Listing | None) -> None:
+    def __init__(
+        self,
+        dial: Dial,
+        seconds: float,
+        known: Listing | None,
+        calling: Callable[[], Call | None],
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._stop, self._stale = asyncio.Event(), asyncio.Event()
-        self._seconds = seconds
+        self._seconds, self._known = seconds, known
         self.is_lost = self._is_overdue = False
         self.listing = Listing()
         self.ready: asyncio.Future[None] = loop.create_future()
         self.relisted: Callable[[], None] = lambda: None
-        self.dialed = dial(Dialing(known, self._lose, self._stale.set))
+        self.dialed = dial(Dialing(known, self._lose, self._stale.set, calling))
         self.client: Client | None = None
         self.task = loop.create_task(self._own())
         self.ready.add_done_callback(_taken_notice)
@@ -133,7 +185,7 @@ class Link:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
                     self.client = await stack.enter_async_context(self.dialed.client)
-                    self.listing = await list_tools(self.client, self.dialed.screen)
+                    self.listing = await list_all(self.client, self.dialed.screen, self._known)
                 overdue.cancel()
                 if not self.ready.done():
                     self.ready.set_result(None)
@@ -160,7 +212,11 @@ class Link:
 
     async def _listen(self, client: Client) -> None:
         with suppress(Exception):  # without the subscription, tools are listed at the next start
-            async with client.listen(tools_list_changed=True) as changes:
+            prompts = client.server_capabilities.prompts
+            async with client.listen(
+                tools_list_changed=True,
+                prompts_list_changed=prompts is not None and prompts.list_changed is True,
+            ) as changes:
                 async for _ in changes:
                     self._stale.set()
 
@@ -174,7 +230,7 @@ class Link:
             self._stale.clear()
             try:
                 async with asyncio.timeout(self._seconds):
-                    listing = await list_tools(client, self.dialed.screen)
+                    listing = await list_all(client, self.dialed.screen, self.listing)
             except Exception as error:  # noqa: BLE001 - the old listing stands, and the log says why
                 log.warning("mcp.list_tools.failed: %s", reason_of(error))
                 continue
@@ -208,6 +264,7 @@ class Connection:
         self._was_reached = self._closed = False
         self._failure: tuple[float, MCPConnectionError | Unlisted] | None = None
         self._era = known
+        self._calls: list[Call] = []
 
     async def listing(self) -> Listing:
         """Reach the server and return what it offers now.
@@ -227,8 +284,11 @@ class Connection:
         seconds: float,
         progress: Progress | None = None,
         meta: Mapping[str, Any] | None = None,
+        ctx: InvokeContext | None = None,
     ) -> CallToolResult:
         """Call a tool; what was sent is never sent again.
+
+        What the server asks of its client meanwhile is answered under the context.
 
         Raises:
             MCPTimeoutError: No answer came in time; the server was told that the call is cancelled.
@@ -237,11 +297,28 @@ class Connection:
             mcp.MCPError: The server answered an error.
         """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as timer:
                 link = await self._living()
-                return await self._called(link, tool, arguments, progress, meta)
+                call = Call(ctx, timer)
+                self._calls.append(call)
+                token = _current.set(call)
+                try:
+                    return await self._called(link, tool, arguments, progress, meta)
+                finally:
+                    _current.reset(token)
+                    self._calls.remove(call)
         except TimeoutError:
             raise self._timeout(seconds) from None
+
+    def _calling(self) -> Call | None:
+        """Return the call that a request of the server belongs to.
+
+        The older era does not say which: then it is the one of the only run that waits.
+        """
+        if (current := _current.get()) is not None:
+            return current
+        runs = {None if each.ctx is None else each.ctx.run_id for each in self._calls}
+        return self._calls[-1] if len(runs) == 1 else None
 
     async def _called(
         self,
@@ -269,6 +346,9 @@ class Connection:
                 raise await self._gone(link) from error
             if error.code == REQUEST_TIMEOUT:
                 raise self._timeout(None) from error
+            if link.dialed.needs_login:
+                link.stop()  # the next call begins with the login of then
+                raise self._unreachable(link, error) from error
             raise
         except RuntimeError as error:
             if link.is_lost:
@@ -338,7 +418,7 @@ class Connection:
         return await self._linked(None)
 
     async def _linked(self, known: Listing | None) -> Link:
-        link = Link(self._dial, self._server.connect_timeout_ms / 1000, known)
+        link = Link(self._dial, self._server.connect_timeout_ms / 1000, known, self._calling)
         self._links.add(link)
         link.task.add_done_callback(lambda _: self._links.discard(link))
         try:
@@ -362,14 +442,17 @@ class Connection:
 
     def _unreachable(self, link: Link, error: Exception) -> MCPConnectionError:
         why = "; ".join(filter(None, (reason_of(error), link.dialed.story)))
+        command = "login" if link.dialed.needs_login else "test"
         return MCPConnectionError(
             f"the MCP server `{self._server.name}` cannot be reached: {why}",
             place=f"mcp.servers.{self._server.name}",
-            fix=f"clawhive mcp test {self._server.name}",
+            fix=f"clawhive mcp {command} {self._server.name}",
         )
 
     async def _gone(self, link: Link) -> MCPConnectionError:
         await asyncio.wait([link.task], timeout=_STORY_SECONDS)
+        if link.dialed.needs_login:
+            return self._unreachable(link, ConnectionError("the call was refused"))
         why = f": {link.dialed.story}" if link.dialed.story else ""
         return MCPConnectionError(
             f"the connection to the MCP server `{self._server.name}` ended during the call{why}",
@@ -389,6 +472,38 @@ class Connection:
         return MCPProviderClosedError(
             f"the MCP server `{self._server.name}` was closed", fix="start the task again"
         )
+
+
+async def list_all(client: Client, screen: Screen | None, known: Listing | None) -> Listing:
+    """List a server's tools, and what else of it is pinned.
+
+    Where prompts and templates cannot be listed now, those of before stand.
+
+    Raises:
+        Unlisted: The server answers an error for its tools, or what is no list.
+    """
+    listing = await list_tools(client, screen)
+    before = known or Listing()
+    prompts, resources = before.prompts, before.resources
+    try:
+        async with asyncio.timeout(_ASIDE_SECONDS):
+            has = client.server_capabilities
+            prompts = resources = ()
+            if has.prompts is not None:
+                prompts = _named([*(await client.list_prompts()).prompts])
+            if has.resources is not None:
+                found = await client.list_resource_templates()
+                resources = _named([*found.resource_templates])
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with them, tools can be called
+        log.info("mcp.list_prompts.failed: %s", reason_of(error))
+        prompts, resources = before.prompts, before.resources
+    return replace(listing, prompts=prompts, resources=resources)
+
+
+def _named(listed: Sequence[BaseModel]) -> tuple[Definition, ...]:
+    """Return the first page of definitions, in one order, whatever order the server has today."""
+    dumped = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in listed]
+    return tuple(sorted(dumped[:MAX_TOOLS], key=lambda each: str(each.get("name"))))
 
 
 async def list_tools(client: Client, screen: Screen | None) -> Listing:
@@ -442,6 +557,8 @@ def _listing(client: Client, tools: list[Definition], dropped: dict[str, str]) -
         tuple(tools),
         dropped,
         client.instructions or "",
+        (),
+        (),
         "" if info is None else f"{info.name} {info.version}".strip(),
         "legacy" if discovery is None else "2026-07-28",
         None

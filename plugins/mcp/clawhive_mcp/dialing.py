@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from clawhive_core import __version__
 from clawhive_mcp.child import Child
 from clawhive_mcp.connection import Dialed, Dialing, Listing, as_context
-from clawhive_mcp.errors import log
+from clawhive_mcp.logins import LoginFile
 from clawhive_mcp.servers import Server
 
-_READ_SECONDS = 300.0
-"""Seconds in which a stream of a server's messages must say something."""
-_MAX_BODY = 64 * 1024 * 1024
-"""Bytes of one answer over HTTP; a stream that is longer is opened again."""
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from clawhive_mcp.screen import Screen
+    from clawhive_mcp.web import Web
+
 _PROBE_SHARE = 0.4
 """The part of the time to connect in which a server must answer `server/discover`."""
 
@@ -30,21 +31,42 @@ class ServerDial:
         server: The server.
         env: The variables of which its process gets a few.
         root: The project root: the one root that the server is told of.
+        user_dir: The user's own directory, which holds logins.
     """
 
     server: Server
     env: Mapping[str, str]
     root: str
+    user_dir: str = ""
 
     def __call__(self, dialing: Dialing) -> Dialed:
         """Begin an attempt."""
-        from clawhive_mcp.screen import Screen
+        reached = self._child_or_web()
+        attempt = _Attempt(reached)
+        attempt.client = self._connected(reached.streams(), attempt, dialing)
+        return attempt
 
-        screen = Screen(self.server.connect_timeout_ms / 1000 * _PROBE_SHARE, dialing.lost)
-        child = None if self.server.url else Child(self.server, self.env)
-        streams = _over_http(self.server) if child is None else child.streams()
-        client = _client(self.server, screen.around(streams), dialing, self.root)
-        return _Attempt(client, screen, child)
+    @asynccontextmanager
+    async def _connected(
+        self, opening: AbstractAsyncContextManager[Any], attempt: _Attempt, dialing: Dialing
+    ) -> AsyncGenerator[Client]:
+        """Start the server, and load the SDK while it and all others start."""
+        async with opening as streams:
+            from clawhive_mcp.screen import Screen
+
+            seconds = self.server.connect_timeout_ms / 1000 * _PROBE_SHARE
+            attempt.screen = screen = Screen(seconds, dialing.lost)
+            transport = screen.around(nullcontext(streams))
+            async with _client(self.server, transport, dialing, self.root) as client:
+                yield client
+
+    def _child_or_web(self) -> Child | Web:
+        if not self.server.url:
+            return Child(self.server, self.env)
+        from clawhive_mcp.web import Web
+
+        login = LoginFile(self.server.name, self.server.url, self.user_dir)
+        return Web(self.server, login)
 
 
 @dataclass(slots=True)
@@ -55,48 +77,32 @@ class InjectedDial:
 
     def __call__(self, dialing: Dialing) -> Dialed:
         """Use it."""
-        return _Attempt(_injected(self.client, dialing), None, None)
+        return _Attempt(None, _injected(self.client, dialing))
 
 
 @dataclass(slots=True)
 class _Attempt:
-    client: AbstractAsyncContextManager[Any]
-    screen: Any
-    child: Child | None
+    reached: Child | Web | None
+    client: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext[Any])
+    screen: Screen | None = None
+    """Known once the server has started."""
 
     def kill(self) -> None:
         """End the process."""
-        if self.child is not None:
-            self.child.kill()
+        if isinstance(self.reached, Child):
+            self.reached.kill()
 
     @property
     def story(self) -> str:
-        """The end of the process."""
-        return "" if self.child is None else self.child.story
+        """The end of the process, or what an HTTP server wants."""
+        if isinstance(self.reached, Child):
+            return self.reached.story
+        return "it wants a login" if self.needs_login else ""
 
-
-@asynccontextmanager
-async def _over_http(server: Server) -> AsyncGenerator[Any]:
-    """Give the SDK's streams over HTTP: to the server's own origin, and to no address inside.
-
-    Only the user's or a trusted file names an address, and only an address that it names itself
-    may be one of this machine's own networks. The SDK sends headers to this origin alone.
-    """
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    from clawhive_core import HttpLimits, origin_transport
-
-    url = str(server.url)
-    limits = HttpLimits(total=None, read=_READ_SECONDS, body=_MAX_BODY)
-    transport = origin_transport(url, limits)
-    async with (
-        httpx2.AsyncClient(
-            transport=transport, headers=server.headers, trust_env=False, timeout=None
-        ) as client,
-        streamable_http_client(url, http_client=client) as streams,
-    ):
-        yield streams
+    @property
+    def needs_login(self) -> bool:
+        """Whether a server over HTTP answered that nobody is logged in."""
+        return not isinstance(self.reached, Child | None) and self.reached.needs_login
 
 
 @asynccontextmanager
@@ -109,29 +115,22 @@ async def _injected(client: Any, dialing: Dialing) -> AsyncGenerator[Any]:
 
 
 def _client(server: Server, transport: Any, dialing: Dialing, root: str) -> Any:
-    """Return the SDK's client: it knows the era, declines to ask people, names the workspace."""
+    """Return the SDK's client: it knows the era, and answers what the server asks."""
     from mcp import Client
     from mcp_types import (
         DiscoverResult,
-        ElicitRequestParams,
-        ElicitResult,
         Implementation,
-        ListRootsResult,
-        Root,
+        PromptListChangedNotification,
         ToolListChangedNotification,
     )
 
+    from clawhive_mcp.requests import ServerRequests
+
     async def heard(message: Any) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
             dialing.changed()
 
-    async def declined(context: Any, params: ElicitRequestParams) -> ElicitResult:  # noqa: ARG001 - the SDK's signature
-        log.info("mcp.elicitation.declined server=%s", server.name)
-        return ElicitResult(action="decline")
-
-    async def roots(context: Any) -> ListRootsResult:  # noqa: ARG001 - the SDK's signature
-        return ListRootsResult(roots=[Root(uri=Path(root).as_uri(), name="workspace")])  # pyright: ignore[reportArgumentType] - a text is what it is made of
-
+    asked = ServerRequests(server, root, dialing.calling)
     known = dialing.listing
     mode, discovery = _mode(server, known)
     return Client(
@@ -140,8 +139,9 @@ def _client(server: Server, transport: Any, dialing: Dialing, root: str) -> Any:
         prior_discover=None if discovery is None else DiscoverResult.model_validate(discovery),
         client_info=Implementation(name="clawhive", version=__version__),
         message_handler=heard,
-        elicitation_callback=declined,
-        list_roots_callback=roots,
+        elicitation_callback=asked.elicited,
+        sampling_callback=asked.sampled if server.sampling else None,
+        list_roots_callback=asked.roots,
         cache=None,
     )
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from clawhive_mcp.errors import printable
-from clawhive_mcp.tools import Definition
+
+Definition = Mapping[str, Any]
+"""A tool, prompt or resource as a server lists it, every field of it."""
 
 Severity = Literal["error", "warning", "note"]
 
@@ -28,9 +30,14 @@ _ORDERS = tuple(
         r"\b(read|send|include|attach|pass|forward|upload|post)\b.{0,60}" + _SECRETS,
     )
 )
-_LOOKS = str.maketrans("0135|", "oies" + "l")
+_PLAIN = re.compile(r"[\n\r\t\x20-\x7e]*")
+_LOOKS = str.maketrans("0135|l", "oiesii")
 _MIN_NAME = 5
 _MAX_TEXTS = 5_000
+_READ = (
+    *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+    *("arguments", "uriTemplate"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +63,42 @@ class Told:
         }
 
 
-def findings_of(servers: Mapping[str, Iterable[Definition]]) -> list[Told]:
+def findings_of(
+    servers: Mapping[str, Iterable[Definition]],
+    words: Mapping[str, Iterable[Definition]] | None = None,
+) -> list[Told]:
     """Return what is suspicious in the tools of some servers, by server and tool.
 
     Args:
-        servers: Their definitions, by the servers' names.
+        servers: Their tools, by the servers' names.
+        words: What else they say, as `words_of` gives it.
     """
     tools = [(server, each) for server, listed in servers.items() for each in listed]
-    found = [told for server, each in tools for told in _of_tool(server, each)]
+    said = [(server, each) for server, listed in (words or {}).items() for each in listed]
+    found = [told for server, each in [*tools, *said] for told in _of_tool(server, each)]
     found += _of_names(tools)
     found += [told for server, each in tools for told in _of_others(server, each, tools)]
     return sorted(found, key=lambda told: (told.server, told.tool or "", told.code, told.message))
+
+
+def words_of(
+    instructions: str, prompts: Iterable[Definition], resources: Iterable[Definition]
+) -> list[Definition]:
+    """Return what a server says beside its tools, under names that say what each is."""
+    found: list[Definition] = []
+    if instructions:
+        found.append({"name": "its instructions", "description": instructions})
+    for kind, listed in (("prompt", prompts), ("resource", resources)):
+        found += [{**each, "name": f"{kind} {each.get('name', '')}"} for each in listed]
+    return found
+
+
+def visible(text: str) -> str:
+    """Return a text without the characters that nobody sees."""
+    if _PLAIN.fullmatch(text):
+        return text
+    hidden = frozenset(_hidden(text))
+    return "".join(each for each in text if each not in hidden) if hidden else text
 
 
 def unreached(server: str, why: str) -> Told:
@@ -160,7 +192,16 @@ def _texts(definition: Definition) -> Iterator[tuple[str, str]]:
     count = 0
     waiting: list[tuple[str, Any]] = [
         (key, definition.get(key))
-        for key in ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+        for key in (
+            "name",
+            "title",
+            "description",
+            "inputSchema",
+            "outputSchema",
+            "annotations",
+            "arguments",
+            "uriTemplate",
+        )
     ]
     while waiting and count < _MAX_TEXTS:
         place, value = waiting.pop()

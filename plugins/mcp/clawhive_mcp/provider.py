@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID253 - imported where a catalog is assembled
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,8 +20,9 @@ from clawhive_mcp.errors import (
     MCPToolNotFoundError,
     Unlisted,
     log,
+    printable,
 )
-from clawhive_mcp.findings import findings_of
+from clawhive_mcp.findings import Definition, findings_of, words_of
 from clawhive_mcp.servers import Server
 from clawhive_mcp.tools import ServerTool, changes, is_same, tools_of
 
@@ -28,6 +30,9 @@ _FIRST_SECONDS = 8.0
 """Seconds for which the catalog waits for a server that was never reached; less than it waits."""
 _LATER_SECONDS = 3.0
 """Seconds before a server with an old list is started to renew it: short commands start none."""
+_SHOWN = 500
+_MOST_SHOWN = 20
+"""Changed words of a server that the log tells of at once, and their characters."""
 _MARGIN_SECONDS = 0.5
 """Seconds of a call's own deadline that are left to say how it ended."""
 
@@ -44,6 +49,7 @@ class MCPProvider:
         client: The SDK's client, not entered, or anything with its methods, instead of a command.
         env: The variables of which a server's process gets a few; where the cache is.
         root: The project root.
+        user_dir: The user's own directory, which holds logins.
         caches: Whether lists are kept for other processes.
 
     Example:
@@ -59,6 +65,7 @@ class MCPProvider:
         client: Any = None,
         env: Mapping[str, str] | None = None,
         root: str = ".",
+        user_dir: str = "",
         caches: bool = True,
     ) -> None:
         self._server = Server(server) if isinstance(server, str) else server
@@ -66,12 +73,13 @@ class MCPProvider:
         known = caches and client is None
         self._cache = ListingCache(self._server, given) if known else None
         self._kept = None if self._cache is None else self._cache.read()
-        dial: Dial = ServerDial(self._server, given, root)
+        dial: Dial = ServerDial(self._server, given, root, user_dir)
         if client is not None:
             dial = InjectedDial(client)
         before = None if self._kept is None else self._kept.listing
         self._connection = Connection(self._server, dial, self._heard, before)
         self._changed: list[Callable[[], None]] = []
+        self._words: list[Definition] | None = None
         self._now: dict[str, ServerTool] | None = None
         self._offered: dict[str, ServerTool] = {}
         self._asking: asyncio.Task[None] | None = None
@@ -133,6 +141,7 @@ class MCPProvider:
                 seconds=min(seconds, max(0.1, ctx.remaining() - _MARGIN_SECONDS)),
                 progress=lambda done, total, text: ctx.progress(done, total, text or ""),
                 meta={"traceparent": traceparent(ctx.trace_id, ctx.invocation_id)},
+                ctx=ctx,
             )
         except MCPError as error:
             raise error_of(error, tool.original) from error
@@ -156,7 +165,7 @@ class MCPProvider:
         """Find out what the server offers: from before, else from itself, for a while."""
         kept = self._kept
         if kept is not None and kept.listing is not None:
-            self._now = tools_of(self._server, kept.listing.tools)
+            self._now = self._tools(kept.listing)
         if kept is not None and kept.is_fresh:
             return
         if self._asking is None:
@@ -186,18 +195,23 @@ class MCPProvider:
 
     def _heard(self, listing: Listing) -> None:
         """Take notice of what the server lists now."""
-        now = tools_of(self._server, listing.tools)
+        now, words = self._tools(listing), _words(listing)
         for name, why in listing.dropped.items():
             log.warning("mcp.tool.dropped server=%s tool=%s: %s", self._server.name, name, why)
         if self._cache is not None:
             self._cache.write(listing)
+        told_before, self._words = self._words, words
+        if told_before is not None and told_before != words:
+            for line in _difference(told_before, words):
+                log.warning("mcp.words.changed server=%s %s", self._server.name, line)
         before, self._now = self._now, now
         what = changes(before or {}, now)
         if before is not None and not what:
             return
         if before is not None:
             log.warning("mcp.tools.changed server=%s %s", self._server.name, what)
-        for told in findings_of({self._server.name: listing.tools}):
+        name = self._server.name
+        for told in findings_of({name: listing.tools}, {name: words}):
             log.warning(
                 "mcp.tool.suspicious server=%s tool=%s: %s: %s",
                 told.server,
@@ -206,6 +220,14 @@ class MCPProvider:
                 told.message,
             )
         self._tell()
+
+    def _tools(self, listing: Listing) -> dict[str, ServerTool]:
+        """Return the tools of a listing, pinned with what else the server says."""
+        words = _words(listing)
+        if self._words is None:
+            self._words = words
+        digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
+        return tools_of(self._server, listing.tools, digest if words else "")
 
     def _tell(self) -> None:
         for changed in self._changed:
@@ -252,6 +274,22 @@ class MCPProvider:
         return MCPProviderClosedError(
             f"the MCP server `{self._server.name}` was closed", fix="start the task again"
         )
+
+
+def _words(listing: Listing) -> list[Definition]:
+    return words_of(listing.instructions, listing.prompts, listing.resources)
+
+
+def _difference(before: list[Definition], after: list[Definition]) -> list[str]:
+    """Return what a server no longer says and says now, a line each, cut."""
+    old = {str(each["name"]): json.dumps(each, ensure_ascii=False) for each in before}
+    new = {str(each["name"]): json.dumps(each, ensure_ascii=False) for each in after}
+    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    return [
+        f"{printable(name, 100)}: {printable(old.get(name, 'nothing'), _SHOWN)}"
+        f" -> {printable(new.get(name, 'nothing'), _SHOWN)}"
+        for name in changed[:_MOST_SHOWN]
+    ]
 
 
 def traceparent(trace_id: str, invocation_id: str) -> str:

@@ -21,7 +21,7 @@ from mcp_types.methods import validate_server_result
 from pydantic import ValidationError  # noqa: TID253 - as above
 
 from clawhive_mcp.errors import printable
-from clawhive_mcp.tools import Definition
+from clawhive_mcp.findings import Definition
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _LEGACY = "2025-11-25"

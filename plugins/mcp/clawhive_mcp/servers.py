@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
@@ -16,7 +18,7 @@ from clawhive_mcp.errors import log, printable
 Era = Literal["auto", "legacy", "2026-07-28"]
 
 _NAME = re.compile(r"[a-z0-9_]+")
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:|secret:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SHOWN = 200
 _STREAMABLE = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
@@ -40,6 +42,10 @@ class Server:
     """Milliseconds that starting it and listing its tools may take."""
     protocol: Era = "auto"
     trusts_annotations: bool = False
+    sampling: str = ""
+    """The model that it may ask, as `PROVIDER:NAME`; none where empty."""
+    sandbox: bool = False
+    """Whether it runs in the jail."""
     disabled: bool = False
     problem: str = ""
 
@@ -116,7 +122,10 @@ def pasted(text: str) -> Mapping[str, Any]:
 
 
 def expanded(text: str, env: Mapping[str, str]) -> str:
-    """Return a text with each `${NAME}`, `${env:NAME}` and `${NAME:-default}` replaced.
+    """Return a text with each `${NAME}`, `${secret:NAME}` and `${NAME:-default}` replaced.
+
+    `${env:NAME}` is what other clients write. What is read from a variable for a secret is kept out
+    of the log, as `secret:` has its value.
 
     Raises:
         KeyError: A variable is not set and has no default.
@@ -231,6 +240,7 @@ def _server(
         connect_timeout_ms=_milliseconds(None, config.get("connect_timeout_ms"), 10_000),
         protocol=protocol if protocol in {"legacy", "2026-07-28"} else "auto",
         trusts_annotations=table.get("trust") == "annotations",
+        sampling=str(table.get("sampling") or ""),
         disabled=table.get("disabled") is True,
     )
     try:
@@ -249,22 +259,40 @@ def _reached(server: Server, table: Mapping[str, Any], env: Mapping[str, str], r
         ValueError: The table does not say so in a usable way.
         KeyError: It names a variable that is not set.
     """
-    if table.get("sandbox"):
-        raise ValueError(
-            "`sandbox = true`: there is no jail for servers yet, and it is not started without"
-        )
     url = table.get("url") or table.get("serverUrl") or table.get("httpUrl")
     headers = _texts_by_name(table.get("headers"), "headers", env)
+    if table.get("sandbox"):
+        if url:
+            raise ValueError("`sandbox = true`: a server over HTTP runs elsewhere; take it out")
+        if not _has_jail():
+            raise ValueError(
+                "`sandbox = true` needs the jail of clawhive-sandbox: pip install ./plugins/sandbox"
+            )
     if url:
         return replace(server, url=_address(url, table.get("type"), env), headers=headers)
     cwd = table.get("cwd")
-    where = Path(root, expanded(cwd, env)) if isinstance(cwd, str) and cwd else Path(root)
+    is_named = isinstance(cwd, str) and bool(cwd)
+    where = Path(root, expanded(str(cwd), env)) if is_named else Path(root)
+    jailed = table.get("sandbox") is True
     return replace(
         server,
         command=_command(table, env),
-        cwd=str(where),
+        cwd=_seen_in_jail(where, is_named=is_named) if jailed else str(where),
+        sandbox=jailed,
         env=_texts_by_name(table.get("env"), "env", env),
     )
+
+
+def _has_jail() -> bool:
+    try:
+        return find_spec("clawhive_sandbox.jail") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _seen_in_jail(folder: Path, *, is_named: bool) -> str | None:
+    """Return the folder that a jailed server sees: the one that its table names, if it does."""
+    return os.path.realpath(folder) if is_named else None
 
 
 def _command(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -275,7 +303,14 @@ def _command(table: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, ...
         raise ValueError("it has neither `cmd` (an array), `command` (a text) nor `url`")
     if any("\0" in each for each in words):
         raise ValueError("its command holds a NUL character")
+    if is_ourselves(words):
+        raise ValueError("it is ClawHive itself, which would start itself without end")
     return tuple(expanded(each, env) for each in words)
+
+
+def is_ourselves(words: Sequence[Any]) -> bool:
+    """Whether a command is `clawhive serve mcp`."""
+    return "serve" in words and any(Path(str(each)).name == "clawhive" for each in words)
 
 
 def _address(url: Any, kind: Any, env: Mapping[str, str]) -> str:

@@ -10,10 +10,8 @@ from typing import Any, cast
 
 from clawhive_core import ToolMeta
 from clawhive_mcp.errors import log, printable
+from clawhive_mcp.findings import Definition, findings_of, visible
 from clawhive_mcp.servers import Server
-
-Definition = Mapping[str, Any]
-"""A tool as a server lists it, every field of it."""
 
 _MAX_NAME = 120
 _HASH = 8
@@ -31,11 +29,25 @@ class ServerTool:
     original: str
 
 
-def tools_of(server: Server, definitions: Iterable[Definition]) -> dict[str, ServerTool]:
-    """Return a server's tools by their canonical names; of two with one name, the first."""
+def tools_of(
+    server: Server, definitions: Iterable[Definition], words: str = ""
+) -> dict[str, ServerTool]:
+    """Return a server's tools by their canonical names; of two with one name, the first.
+
+    Args:
+        server: The server.
+        definitions: Its tools.
+        words: The digest of what else it says, which each tool's text is pinned with.
+    """
+    definitions = list(definitions)
+    suspicious = frozenset[str]()
+    if server.trusts_annotations:
+        told = findings_of({server.name: definitions})
+        suspicious = frozenset(str(each.tool) for each in told if each.severity == "warning")
     found: dict[str, ServerTool] = {}
     for definition in definitions:
-        tool = _tool(server, definition)
+        trusts = server.trusts_annotations and printable(definition["name"], 100) not in suspicious
+        tool = _tool(server, definition, words, trusts=trusts)
         first = found.setdefault(tool.meta.name, tool)
         if first is not tool:
             log.warning(
@@ -52,8 +64,7 @@ def canonical_name(server: str, original: str) -> str:
     """Return `mcp.<server>.<tool>`: what is no part of a segment becomes `_`."""
     tool = re.sub(r"[^A-Za-z0-9_-]", "_", original) or "_"
     if len(tool) > _MAX_NAME:
-        digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()
-        tool = f"{tool[: _MAX_NAME - _HASH - 1]}_{digest[:_HASH]}"
+        tool = f"{tool[: _MAX_NAME - _HASH - 1]}_{_digest(original)[:_HASH]}"
     return f"mcp.{server}.{tool}"
 
 
@@ -78,13 +89,19 @@ def is_same(one: ServerTool, other: ServerTool) -> bool:
     )
 
 
-def _tool(server: Server, definition: Definition) -> ServerTool:
+def _tool(server: Server, definition: Definition, words: str, *, trusts: bool) -> ServerTool:
     original = str(definition["name"])
     hints = _hints(definition)
+    if words:
+        hints["server_words"] = words
+    description = _description(definition, original)
+    if (shown := visible(description)) != description:
+        # What nobody sees is not told to a model; the digest keeps a change of it a change.
+        hints["hidden"] = _digest(description)
     meta = ToolMeta(
         name=canonical_name(server.name, original),
-        description=_description(definition, original),
-        input_schema=definition["inputSchema"],
+        description=shown,
+        input_schema=_shown_schema(definition["inputSchema"]),
         output_schema=definition.get("outputSchema"),
         provider_id=server.provider_id,
         capability_level="L0",
@@ -97,7 +114,7 @@ def _tool(server: Server, definition: Definition) -> ServerTool:
         annotations={**hints, "mcp_name": original},
         text_counts=True,
     )
-    return ServerTool(_as_annotated(meta, hints) if server.trusts_annotations else meta, original)
+    return ServerTool(_as_annotated(meta, hints) if trusts else meta, original)
 
 
 def _as_annotated(meta: ToolMeta, hints: Mapping[str, Any]) -> ToolMeta:
@@ -134,5 +151,22 @@ def _description(definition: Definition, original: str) -> str:
     if len(given) <= _MAX_DESCRIPTION:
         return given
     # The hash of the whole keeps a change in what is not shown a change.
-    digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{given[:_MAX_DESCRIPTION]}\n[cut; sha256 {digest}]"
+    return f"{given[:_MAX_DESCRIPTION]}\n[cut; sha256 {_digest(given)}]"
+
+
+def _shown_schema(schema: Any) -> Any:
+    """Return a schema whose titles and descriptions hold nothing hidden; its values stay."""
+    if isinstance(schema, list):
+        return [_shown_schema(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: visible(each)
+        if key in {"description", "title"} and isinstance(each, str)
+        else _shown_schema(each)
+        for key, each in cast("Mapping[str, Any]", schema).items()
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

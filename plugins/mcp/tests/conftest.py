@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clawhive_core import Answer
 from clawhive_mcp.provider import MCPProvider
 from clawhive_mcp.servers import Server
 
@@ -19,10 +20,14 @@ class Context:
 
     def __init__(self, folder, seconds=30.0):
         self.trace_id, self.invocation_id, self.tool_call_id = "trace_1", "inv_1", "call_1"
+        self.run_id = "run_1"
         self.artifacts, self.seconds, self.told = str(folder), seconds, []
 
     def remaining(self):
         return self.seconds
+
+    async def ask(self, question):
+        return Answer("cancel")
 
     def progress(self, done, total=None, text=""):
         self.told.append((done, total, text))
@@ -66,6 +71,14 @@ class Place:
         lines = self.file.read_text("utf-8").splitlines() if self.file.exists() else []
         found = [json.loads(line) for line in lines]
         return found if key is None else [each[key] for each in found if key in each]
+
+    def answers(self):
+        """Return what servers got for their own requests, by method."""
+        found = {}
+        for each in self.notes():
+            if "method" not in each and isinstance(each.get("id"), str):
+                found.setdefault(each["id"].split()[0], []).append(each)
+        return found
 
     async def until(self, found):
         """Wait until something is there, as the servers are processes of their own."""

@@ -6,6 +6,7 @@ The argument is a JSON object; without it the server is a good one of the era 20
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -49,6 +50,8 @@ def listed(params):
     result = {"tools": tools()[start : start + size]}
     if PLAN.get("list") == "repeats":
         result["nextCursor"] = "1"
+    elif PLAN.get("list") == "endless":
+        result = {"tools": tools()[:1], "nextCursor": str(start + 1)}
     elif start + size < len(tools()):
         result["nextCursor"] = str(start + size)
     return {"result": result}
@@ -88,22 +91,98 @@ def tell_progress(message):
 
 def change(message):
     for _ in range(PLAN.get("times", 1)):
-        say(method="notifications/tools/list_changed")
+        say(method=f"notifications/{PLAN.get('of', 'tools')}/list_changed")
 
 
 def ask(message):
     form = {"message": "Your password?", "requestedSchema": {"type": "object", "properties": {}}}
-    asked = (
+    asked = PLAN.get("asked") or (
         ("elicitation/create", form),
         ("sampling/createMessage", {"messages": [], "maxTokens": 5}),
         ("roots/list", {}),
     )
-    for method, params in asked:
-        say(id=method, method=method, params=params)
+    for number, (method, params) in enumerate(asked):
+        say(id=f"{method} {number}", method=method, params=params)
         note(json.loads(sys.stdin.readline()))
 
 
+def raw(line):
+    """Return what writes bytes before the answer, with the call's id for ID."""
+
+    def write_raw(message):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(line.replace(b"ID", str(message["id"]).encode()) + b"\n")
+        sys.stdout.buffer.flush()
+
+    return write_raw
+
+
+def spam(message):
+    token = message["params"]["_meta"]["progressToken"]
+    for done in range(3_000):
+        told = {"progressToken": token, "progress": done, "message": "z" * 1_000}
+        say(method="notifications/progress", params=told)
+        say(method="notifications/message", params={"level": "info", "data": "z" * 1_000})
+
+
+def pester(message):
+    for number in range(200):
+        say(id=f"x{number}", method="ping" if number % 2 else "own/method", params={})
+
+
+def peek(message):
+    """Note nothing, and tell by the result what can be reached."""
+    seen = {"file": Path(PLAN["peek"]).exists()}
+    try:
+        (Path(PLAN["peek"]).parent / "written").touch()
+        seen["written"] = True
+    except OSError:
+        seen["written"] = False
+    try:
+        socket.create_connection(("127.0.0.1", PLAN["port"]), 5).close()
+        seen["network"] = True
+    except OSError:
+        seen["network"] = False
+    PLAN["result"] = {"content": [{"type": "text", "text": json.dumps(seen)}]}
+
+
+def hang_up(message):
+    os.close(1)
+
+
+def run_on(message):
+    for _ in range(40):
+        sys.stdout.write("x" * 1_000_000)
+    sys.stdout.flush()
+
+
+RESULT = b'{"jsonrpc":"2.0","id":ID,"result":'
+RAW = {
+    "batch": b"[" + RESULT + b'{"content":[]}}]',
+    "both": RESULT + b'{"content":[]},"error":{"code":1,"message":"m"}}',
+    "null id": b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
+    "early": b'{"jsonrpc":"2.0","id":ID9,"result":{"content":[]}}',
+    "bytes": b"\xff\xfe{\x00",
+    "twice": RESULT + b'{"content":[{"type":"text","text":"first"}]}}',
+    "surrogate": RESULT + b'{"content":[{"type":"text","text":"\\ud800!"}]}}',
+    "control": RESULT + b'{"content":[{"type":"text","text":"\\u001b[2J\\u0000"}]}}',
+    "numbers": RESULT
+    + b'{"content":[],"structuredContent":{"n":1e999,"m":'
+    + b"9" * 5_000
+    + b"}}}",
+    "odd block": RESULT + b'{"content":[{"type":"hologram","x":1}]}}',
+    "odd structure": RESULT + b'{"content":[],"structuredContent":[1]}}',
+    "no result": RESULT + b"null}",
+    "same keys": RESULT + b'{"content":[]},"result":{"content":[]}}',
+    "cancels": b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":ID}}',
+}
 BEFORE = {
+    **{name: raw(line) for name, line in RAW.items()},
+    "spam": spam,
+    "peeks": peek,
+    "pester": pester,
+    "hangs up": hang_up,
+    "runs on": run_on,
     "die": die,
     "noise": make_noise,
     "flood": flood,
@@ -135,12 +214,19 @@ def called(message):
         say(id=number + (1_000 if how == "wrong id" else 0), result=result)
 
 
+def words():
+    """Return what it says beside its tools, of a file where the plan names one."""
+    path = Path(PLAN.get("words_file", ""))
+    return json.loads(path.read_text("utf-8")) if path.is_file() else PLAN.get("words", {})
+
+
 def greet(message):
+    has = {"prompts": {"listChanged": True}, "resources": {}} if words() else {}
     result = {
-        "protocolVersion": message["params"]["protocolVersion"],
-        "capabilities": {"tools": {"listChanged": True}},
+        "protocolVersion": PLAN.get("version", message["params"]["protocolVersion"]),
+        "capabilities": {"tools": {"listChanged": True}, **has},
         "serverInfo": {"name": "rough", "version": "1.0"},
-        "instructions": PLAN.get("instructions", ""),
+        "instructions": words().get("instructions", ""),
     }
     say(id=message["id"], result=result)
 
@@ -160,6 +246,10 @@ def answer(message):
         say(id=str(number) if is_text else number, **listed(params))
     elif method == "tools/call":
         called(message)
+    elif method == "prompts/list" and words():
+        say(id=number, result={"prompts": words().get("prompts", [])})
+    elif method == "resources/templates/list" and words():
+        say(id=number, result={"resourceTemplates": words().get("templates", [])})
     elif not (method == "server/discover" and PLAN.get("ignores discover")):
         say(id=number, error={"code": -32601, "message": "Method not found"})
 

@@ -2,15 +2,19 @@
 
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
-from clawhive_core import ClawHiveError, HookContext
+import clawhive_core
+from clawhive_core import ClawHiveError, HookContext, UserFile
+from clawhive_core.cli import main
 from clawhive_mcp.clients import plain_json
 from clawhive_mcp.commands import mcp_command
-from clawhive_mcp.userfile import UserFile
 
+SCHEMAS = Path(clawhive_core.__file__).parent / "data" / "schemas"
 KEPT = """\
 # mine
 [model]
@@ -49,6 +53,10 @@ class User:
         if isinstance(done.exception, ClawHiveError):
             return done.exception
         assert done.exit_code == code, done.output
+        if "--json" in words:
+            value = json.loads(done.stdout)
+            path = SCHEMAS / f"{value['schema'].partition('/')[0]}.json"
+            Draft202012Validator(json.loads(path.read_text())).validate(value)
         return done.output
 
     def servers(self):
@@ -88,8 +96,33 @@ def test_add_writes_nothing_where_the_server_cannot_be_reached_unless_told_so(us
     assert user.run("add", "demo", "--no-test", *command).code == "already_exists"
 
 
+def test_add_writes_a_server_over_http_with_references_to_secrets(user):
+    header = "Authorization: Bearer ${secret:WEB_TOKEN}"
+    words = ("add", "web", "--url", "https://h.example/mcp", "--header", header, "--no-test")
+    user.run(*words, env={"WEB_TOKEN": "x"})
+    assert user.servers()["web"] == {
+        "url": "https://h.example/mcp",
+        "headers": {"Authorization": "Bearer ${secret:WEB_TOKEN}"},
+    }
+    assert "WEB_TOKEN" in user.run("add", "other", *words[2:]).message
+    login = user.run("login", "web", env={"WEB_TOKEN": "x"})
+    assert "`Authorization` of its own" in login.message
+    assert "nobody was logged in" in user.run("logout", "web", env={"WEB_TOKEN": "x"})
+
+
 @pytest.mark.parametrize(
-    "words", [("a-b", "--", "x"), ("a",), ("a", "--env", "X", "--", "x"), ("a", "--", "${NOPE}")]
+    "words",
+    [
+        ("a-b", "--", "x"),
+        ("a",),
+        ("a", "--env", "X", "--", "x"),
+        ("a", "--", "${NOPE}"),
+        ("a", "--no-test", "--", "${NOPE}"),
+        ("a", "--url", "https://h", "--", "x"),
+        ("a", "--url", "https://h", "--cwd", "/"),
+        ("a", "--url", "https://h", "--header", "X"),
+        ("a", "--url", "ftp://h"),
+    ],
 )
 def test_what_cannot_be_a_server_is_wrong_usage(user, words):
     error = user.run("add", *words)
@@ -105,6 +138,7 @@ def test_what_cannot_be_a_server_is_wrong_usage(user, words):
         (("remove", "nope"), "unknown_id", "has no server"),
         (("disable", "nope"), "unknown_id", "has no server"),
         (("import", "nope.json"), "invalid_config", "cannot be read: No such file"),
+        (("login", "nope"), "unknown_id", "no server is called"),
     ],
 )
 def test_a_server_or_file_that_is_not_there_is_wrong_usage_with_a_fix(user, words, code, says):
@@ -147,7 +181,7 @@ def test_a_change_keeps_the_rest_of_the_file_to_the_letter(user):
 def test_a_file_that_a_program_cannot_change_is_left_as_it_is(user, text):
     user.write(text)
     with pytest.raises(ClawHiveError) as caught:
-        UserFile(str(user.dir), {}).remove("old")
+        UserFile(str(user.dir), {}).remove(("mcp", "servers", "old"))
     assert caught.value.code == "invalid_config"
     assert user.file.read_text() == text
 
@@ -159,6 +193,8 @@ def test_a_file_that_a_program_cannot_change_is_left_as_it_is(user, text):
         ("remove", "old"),
         ("disable", "old"),
         ("import", "--yes"),
+        ("login", "old"),
+        ("logout", "old"),
     ],
 )
 def test_no_run_changes_the_servers(user, words):
@@ -172,13 +208,25 @@ def test_test_says_which_servers_are_reached(user):
     tables = {"good": good.command, "bad": bad.command}
     user.write("".join(f"[mcp.servers.{n}]\ncmd = {json.dumps(c)}\n" for n, c in tables.items()))
     answer = json.loads(user.run("test", "--json", code=1))
-    assert answer["schema"] == "mcp_test/1"
+    assert answer["schema"] == "mcp-test/1"
     assert {each["name"]: (each["ok"], each["tools"]) for each in answer["servers"]} == {
         "good": (True, ["add", "echo"]),
         "bad": (False, []),
     }
     assert "2 tools" in user.run("test", "good")
     assert user.run("test", "nobody").code == "unknown_id"
+
+
+def test_what_changes_the_configuration_says_so_as_json(user):
+    added = json.loads(user.run("add", "demo", "--json", "--", *user.place.rough().command))
+    assert (added["written"], added["reached"]["tools"]) == (True, ["add", "echo"])
+    dead = user.place.rough(start="die").command
+    assert json.loads(user.run("add", "dead", "--json", "--", *dead, code=1))["written"] is False
+    for word, state in (("disable", "disabled"), ("enable", "enabled"), ("remove", "removed")):
+        answer = json.loads(user.run(word, "demo", "--json"))
+        assert (answer["name"], answer["state"]) == ("demo", state)
+    for command, schema in (("list", "mcp-servers"), ("doctor", "mcp-findings")):
+        assert json.loads(user.run(command, "--json"))["schema"] == f"{schema}/1"
 
 
 def test_nothing_that_a_server_says_steers_the_terminal(user):
@@ -242,6 +290,7 @@ def test_import_takes_over_the_servers_of_the_clients_on_this_machine_once_each(
     }
     said = user.run("import", "--yes")
     assert '"clawhive"' in said
+    assert "clawhive serve mcp --for claude-code" in said
     assert user.servers() == {
         "git": {"command": "uvx", "args": ["mcp-server-git"]},
         "own": {"command": "own"},
@@ -291,3 +340,20 @@ def test_doctor_reaches_the_servers_and_says_what_is_wrong_with_them(user):
     assert "warning CH1004 odd: x: " in user.run("doctor", "odd")
     user.run("disable", "dead")
     assert "CH1001" not in user.run("doctor")
+
+
+def test_add_goes_on_with_a_proposal_for_each_tool(plain_place, monkeypatch, capfd):
+    project = plain_place.folder / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(plain_place.folder / "home"))
+    monkeypatch.delenv("CLAWHIVE_RUN", raising=False)
+    tools = [{"name": "read_note", "description": "Read.", "inputSchema": {"type": "object"}}]
+    with pytest.raises(SystemExit) as ended:
+        main(["mcp", "add", "demo", "--", *plain_place.rough(tools=tools).command])
+    said = capfd.readouterr()
+    assert ended.value.code == 0
+    assert '[tools.declared."mcp.demo.read_note"]' in said.out
+    assert "accept them in a terminal: clawhive tools declare 'mcp.demo.*'" in said.err
+    assert len(plain_place.notes("started")) == 1

@@ -62,15 +62,18 @@ def test_variables_are_filled_in(text, value):
         ({}, "neither"),
         ({"cmd": []}, "neither"),
         ({"command": "x\0y"}, "NUL"),
-        ({"cmd": ["x"], "sandbox": True}, "no jail"),
+        ({"command": "/bin/clawhive", "args": ["serve", "mcp"]}, "start itself without end"),
+        ({"cmd": ["x"], "sandbox": True}, "pip install ./plugins/sandbox"),
+        ({"url": "https://h/mcp", "sandbox": True}, "runs elsewhere"),
         ({"url": "file:///etc/passwd"}, "no http"),
         ({"url": "https://h", "type": "sse"}, "streamable HTTP"),
         ({"cmd": ["x"], "env": ["A=1"]}, "`env`"),
     ],
 )
 async def test_a_server_that_cannot_be_reached_as_it_stands_says_why_and_has_no_tools(
-    caplog, table, why
+    caplog, monkeypatch, table, why
 ):
+    monkeypatch.setattr("clawhive_mcp.servers.find_spec", lambda _: None)
     config = {"servers": {"bad": table, "good": {"cmd": ["x"]}}}
     bad, good = servers(config)
     assert why in bad.problem
@@ -78,6 +81,13 @@ async def test_a_server_that_cannot_be_reached_as_it_stands_says_why_and_has_no_
     provider = clawhive_tool_providers(HookContext("mcp", {}, "/work", ENV, config))[0]
     assert await provider.list_tools() == []
     assert messages(caplog)[0].startswith("mcp.spawn.failed server=bad: ")
+
+
+def test_a_jailed_server_sees_the_folder_that_it_names_and_no_other(monkeypatch):
+    monkeypatch.setattr("clawhive_mcp.servers.find_spec", lambda _: True)
+    for cwd, seen in (({}, None), ({"cwd": "sub"}, "/work/sub")):
+        [found] = servers({"servers": {"a": {"cmd": ["x"], "sandbox": True, **cwd}}})
+        assert (found.sandbox, found.cwd, found.problem) == (True, seen, "")
 
 
 def test_a_disabled_server_is_no_provider():

@@ -1,0 +1,1 @@
+"""The server side: a project's tools for MCP clients, each call decided, asked about, recorded."""
