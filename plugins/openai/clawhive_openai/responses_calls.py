@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clawhive_core import ToolCall, ToolResult, WireTable
-from clawhive_openai.values import Json, listed, made_id, mapping, short_id, text
+from clawhive_openai.values import Json, listed, mapping, short_id, text
 
 MAX_ID = 64
 """Characters of a call's id that the API takes."""
@@ -44,7 +44,7 @@ def read_call(item: Json, table: WireTable[Json], name: str) -> list[ToolCall]:
     """Return the call that an item is; none where the answer was cut within it.
 
     Args:
-        item: One for which `is_ours` holds.
+        item: One for which `is_ours` holds, with an id of its own.
         table: The tools that were offered.
         name: The server's.
     """
@@ -53,12 +53,8 @@ def read_call(item: Json, table: WireTable[Json], name: str) -> list[ToolCall]:
     if item.get("status") == "incomplete" or not given:
         return []
     value = mapping(given.popitem()[1]) if len(_INPUTS[kind]) == 1 else given
-    if kind == "mcp_approval_request":  # it knows no other id than its own
-        call_id, named = text(item.get("id")) or made_id(), item
-    else:
-        call_id = text(item.get("call_id")) or made_id()
-        named = {**item, "call_id": call_id}
-    native = {name: {"item": named}}
+    call_id = item["id" if kind == "mcp_approval_request" else "call_id"]
+    native = {name: {"item": item}}
     tool = table.canonical(f"openai.{kind.removesuffix('_call').removesuffix('_request')}")
     return [ToolCall(call_id, tool, dict(value), native=native)]
 

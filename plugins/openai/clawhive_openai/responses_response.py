@@ -50,11 +50,23 @@ def read_responses(answer: Json, table: WireTable[Json], server: Server) -> LlmR
 
 def read_items(items: Iterable[Any], table: WireTable[Json], name: str) -> tuple[ContentBlock, ...]:
     """Return the blocks of an answer's items, in their order."""
-    return tuple(block for item in items for block in read_item(mapping(item), table, name))
+    seen: set[str] = set()
+    return tuple(block for item in items for block in read_item(mapping(item), seen, table, name))
 
 
-def read_item(item: Json, table: WireTable[Json], name: str) -> Sequence[ContentBlock]:
-    """Return the blocks of one item; what is neither text, reasoning nor call stays as it is."""
+def read_item(
+    item: Json, seen: set[str], table: WireTable[Json], name: str
+) -> Sequence[ContentBlock]:
+    """Return the blocks of one item; what is neither text, reasoning nor call stays as it is.
+
+    Args:
+        item: An item of an answer's output.
+        seen: The ids of the answer's calls so far: a call without one, or with one of these,
+            gets another, since the next turn names its result by it.
+        table: The tools that were offered.
+        name: The server's.
+    """
+    item = _with_own_id(item, seen)
     native = {name: {"item": item}}
     match item.get("type"):
         case "message":
@@ -66,9 +78,7 @@ def read_item(item: Json, table: WireTable[Json], name: str) -> Sequence[Content
         case "custom_tool_call":
             tool = table.canonical(text(item.get("name")))
             words = {"input": text(item.get("input"))}
-            call_id = text(item.get("call_id")) or made_id()
-            native = {name: {"item": {**item, "call_id": call_id}}}
-            return [ToolCall(call_id, tool, words, native=native)]
+            return [ToolCall(item["call_id"], tool, words, native=native)]
         case _ if is_ours(item):
             return read_call(item, table, name)
         case _:
@@ -105,12 +115,20 @@ def _function_call(item: Json, table: WireTable[Json], native: Json) -> Sequence
     empty = not written or not str(written).strip()
     if item.get("status") == "incomplete" and (malformed is not None or empty):
         return []
-    call_id = text(item.get("call_id"))
-    if not call_id:  # the next turn needs one to name the result by
-        call_id = made_id()
-        native = {name: {"item": {**item, "call_id": call_id}} for name in native}
     name = table.canonical(text(item.get("name")))
-    return [ToolCall(call_id, name, value, malformed=malformed, native=native)]
+    return [ToolCall(item["call_id"], name, value, malformed=malformed, native=native)]
+
+
+def _with_own_id(item: Json, seen: set[str]) -> Json:
+    if item.get("type") not in {"function_call", "custom_tool_call"} and not is_ours(item):
+        return item
+    # An approval request knows no other id than its own.
+    key = "id" if item.get("type") == "mcp_approval_request" else "call_id"
+    call_id = text(item.get(key))
+    if not call_id or call_id in seen:
+        call_id = made_id()
+    seen.add(call_id)
+    return {**item, key: call_id}
 
 
 def assemble(answer: Json, content: tuple[ContentBlock, ...], server: Server) -> LlmResponse:

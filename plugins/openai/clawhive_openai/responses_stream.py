@@ -35,6 +35,7 @@ class ResponsesStream:
         self._open: set[int] = set()
         self._said: dict[int, str] = {}
         self._called: set[int] = set()
+        self._ids: set[str] = set()
         self._end: Json | None = None
 
     def feed(self, event: Json) -> Iterator[StreamEvent]:
@@ -88,7 +89,7 @@ class ResponsesStream:
         if index in self._items:  # some servers give each item the same index
             index = max(self._items) + 1
         self._items[index] = item
-        blocks = read_item(item, self._table, self._server.name)
+        blocks = read_item(item, self._ids, self._table, self._server.name)
         whole = "".join(block.text for block in blocks if isinstance(block, TextBlock))
         if said and not whole:  # what a person has read stays in the record
             blocks, whole = [TextBlock(said), *blocks], said

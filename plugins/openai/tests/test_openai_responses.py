@@ -351,3 +351,12 @@ async def test_what_was_streamed_of_an_item_is_recorded_or_refused(bench, text, 
         events = await bench.stream(body, api="responses")
         check_stream(events, "stream")
         assert events[-1].response.text == said
+
+
+async def test_calls_that_share_an_id_get_ids_of_their_own(bench):
+    calls = [bench.function_call(call_id="twice", id=each) for each in ("a", "b")]
+    sent, response = await sent_back(bench, *calls)
+    first, second = (call.id for call in response.tool_calls)
+    assert first == "twice"
+    assert first != second
+    assert [item["call_id"] for item in sent] == [first, second, first, second]
