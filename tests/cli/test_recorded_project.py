@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from clawhive_core.policy import approvals
 from tests.data.record_project import TOP
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "project.tar.gz"
@@ -23,6 +24,8 @@ def unpacked(clawhive, top, monkeypatch):
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(top, filter="data")
     clawhive.root, clawhive.home = top / "project", top / "home"
+    # The approval that waits in it was good for a day: nobody answers it later than that here.
+    monkeypatch.setattr(approvals, "now", lambda: "2026-11-23T06:00:00.000000Z")
     clawhive.said = json.loads(top.joinpath("said.json").read_text("utf-8"))
     monkeypatch.chdir(clawhive.root)
     monkeypatch.setenv("HOME", str(clawhive.home))
