@@ -12,6 +12,8 @@ from clawhive_core.model.version import VERSION as __version__  # noqa: F401, N8
 if TYPE_CHECKING:
     from clawhive_core.audit.spans import Span as Span
     from clawhive_core.audit.spans import SpanFold as SpanFold
+    from clawhive_core.config.private_file import replace_file as replace_file
+    from clawhive_core.config.root import cache_dir as cache_dir
     from clawhive_core.config.user_file import UserFile as UserFile
     from clawhive_core.errors import ClawHiveError as ClawHiveError
     from clawhive_core.errors import ModelError as ModelError

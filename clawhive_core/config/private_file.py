@@ -80,21 +80,9 @@ class PrivateFile:
             StorageError: It cannot be written; the old one is still there.
         """
         import json
-        import tempfile
 
         with self._storing(self.path):
-            # mkstemp makes the file readable and writable by its owner only.
-            handle, name = tempfile.mkstemp(prefix=f".{self.path.stem}-", dir=self.user_dir)
-            temporary = Path(name)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(document, file, indent=2)
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(self.path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            replace_file(self.path, json.dumps(document, indent=2))
 
     @contextmanager
     def _storing(self, path: Path) -> Generator[None]:
@@ -106,6 +94,35 @@ class PrivateFile:
                 place=os.fspath(path),
                 fix="give yourself the right to write there, or free space, and repeat the command",
             ) from error
+
+
+def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a file in one step, readable and writable by its owner only; make its folder.
+
+    Args:
+        path: The file.
+        text: What it holds from now on.
+        durable: Whether it outlives a power cut; a cache need not.
+
+    Raises:
+        OSError: The disk refuses; the old one is still there.
+    """
+    import tempfile
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # mkstemp makes the file readable and writable by its owner only.
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _is_there_for_us_alone(path: str) -> bool:

@@ -87,6 +87,20 @@ def user_folder(env: Mapping[str, str]) -> str:
     return f"{base}/clawhive"
 
 
+def cache_dir(env: Mapping[str, str]) -> Path:
+    """Return the user's directory for caches, `$XDG_CACHE_HOME/clawhive` or `~/.cache/clawhive`.
+
+    As the XDG Base Directory Specification 0.8 says, a relative `XDG_CACHE_HOME` is ignored. Where
+    the home directory is unknown it is one that cannot be made.
+    """
+    from pathlib import Path
+
+    base = env.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # noqa: PTH117 - as above
+        base = f"{home_of(env) or os.devnull}/.cache"
+    return Path(base, "clawhive")
+
+
 def home_of(env: Mapping[str, str]) -> str:
     """Return the home directory that an environment names, empty where it is unknown.
 

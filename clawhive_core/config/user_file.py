@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path as FilePath
 from typing import Any, cast
 
+from clawhive_core.config.private_file import replace_file
 from clawhive_core.config.settings import Path, dotted
 from clawhive_core.config.trust import refuse_inside_run
 from clawhive_core.errors import ConfigError, UnknownId
@@ -122,16 +122,7 @@ class UserFile:
     def _write(self, text: str) -> None:
         """Replace the file in one step, for its owner only: what it holds may be secret."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target = FilePath(os.path.realpath(self.path))
-            handle, name = tempfile.mkstemp(prefix=".config-", dir=target.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(text)
-                FilePath(name).replace(target)
-            except BaseException:
-                FilePath(name).unlink(missing_ok=True)
-                raise
+            replace_file(FilePath(os.path.realpath(self.path)), text)
         except OSError as error:
             raise self._unusable(str(error)) from error
 

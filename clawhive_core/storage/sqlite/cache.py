@@ -9,6 +9,8 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from clawhive_core.config.root import cache_dir
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -39,9 +41,7 @@ def user_cache(env: Mapping[str, str], name: str) -> SqliteCache:
         env: The environment.
         name: The file's name.
     """
-    base, home = env.get("XDG_CACHE_HOME", ""), env.get("HOME", "")
-    top = Path(base) if os.path.isabs(base) else Path(home or os.devnull, ".cache")  # noqa: PTH117 - as a text
-    return SqliteCache(top / "clawhive" / name)
+    return SqliteCache(cache_dir(env) / name)
 
 
 class SqliteCache:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core import cache_dir, replace_file
 from clawhive_mcp.connection import Listing
 from clawhive_mcp.servers import Server
 
@@ -70,7 +68,7 @@ class ListingCache:
     def __init__(self, server: Server, env: Mapping[str, str]) -> None:
         facts = [server.command, server.url, server.cwd, sorted(server.env.items())]
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
-        self.path = cache_folder(env) / f"{server.name}-{digest}.json"
+        self.path = cache_dir(env) / "mcp" / f"{server.name}-{digest}.json"
 
     def read(self) -> Kept | None:
         """Return what is kept, None where nothing usable is."""
@@ -98,36 +96,11 @@ class ListingCache:
             "failure": failure,
         }
         with suppress(OSError, ValueError):
-            replace_file(self.path, json.dumps(value))
+            replace_file(self.path, json.dumps(value), durable=False)
 
     def forget(self) -> None:
         """Remove what is kept."""
         self.path.unlink(missing_ok=True)
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file in one step, readable and writable by its owner only.
-
-    Raises:
-        OSError: The disk refuses.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".mcp-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def cache_folder(env: Mapping[str, str]) -> Path:
-    """Return `$XDG_CACHE_HOME/clawhive/mcp`, or that of `~/.cache`."""
-    given = env.get("XDG_CACHE_HOME", "")
-    home = env.get("HOME") or str(Path("~").expanduser())
-    base = Path(given) if Path(given).is_absolute() else Path(home, ".cache")
-    return base / "clawhive" / "mcp"
 
 
 def _kept(value: Mapping[str, Any], tried: float) -> Kept:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clawhive_mcp.cache import replace_file
+from clawhive_core import replace_file
 
 
 class LoginFile:

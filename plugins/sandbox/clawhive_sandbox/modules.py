@@ -16,6 +16,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from clawhive_core import cache_dir
+
 ENGINE_CONFIG = "plain-1"
 """Changes with the engine's configuration, and with the shim: part of each cache entry's name."""
 
@@ -76,8 +78,7 @@ class ModuleUnusable(Exception):
 
 def cache_folder(env: Mapping[str, str]) -> Path:
     """Return the folder of the user's compiled modules."""
-    base = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~", ".cache")
-    return Path(base).expanduser() / "clawhive" / "cwasm"
+    return cache_dir(env) / "cwasm"
 
 
 @cache

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+from clawhive_core import replace_file
 from clawhive_mcp.errors import log
 
 LONGEST = 40
@@ -79,18 +77,10 @@ class WireNames:
         while len(self._wire) > _MOST:
             del self._wire[next(iter(self._wire))]
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Another process may have named other tools meanwhile.
             kept = {**_read(self._path), **self._wire}
-            descriptor, name = tempfile.mkstemp(dir=self._path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump({"schema": "mcp_names/1", "names": kept}, file)
-                Path(name).replace(self._path)
-            except OSError:
-                with suppress(OSError):
-                    Path(name).unlink()
-                raise
+            table = json.dumps({"schema": "mcp_names/1", "names": kept})
+            replace_file(self._path, table, durable=False)
         except OSError as error:
             log.warning("mcp.names.unwritten file=%s: %s", self._path, error)
 

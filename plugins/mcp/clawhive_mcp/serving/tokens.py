@@ -7,14 +7,13 @@ import hmac
 import json
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from clawhive_core import replace_file
 from clawhive_mcp.errors import WrongUsage
 
 PREFIX = "chmcp_"
@@ -129,18 +128,7 @@ class Tokens:
             for each in tokens
         ]
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, name = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")  # mode 0600
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump({"schema": "serve_tokens/1", "tokens": rows}, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(name).replace(self.path)
-            except OSError:
-                with suppress(OSError):
-                    Path(name).unlink()
-                raise
+            replace_file(self.path, json.dumps({"schema": "serve_tokens/1", "tokens": rows}))
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from error
 
