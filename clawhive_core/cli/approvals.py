@@ -330,7 +330,7 @@ def _print_answer(settings: Settings, found: Approval, *, as_json: bool) -> None
         _print_json([found])
         return
     say(f"{found.state}: {found.tool} {visible(found.preview[:60])}")
-    if found.edited:
+    if found.edited and found.diff:
         say(*map(set_off, map(visible, found.diff.removesuffix("\n").split("\n"))))
     _print_grants(found)
     for each in found.grants:

@@ -65,6 +65,20 @@ async def test_what_a_person_must_approve_is_no_error_and_its_repetition_is_done
                 assert done.structured_content == {"kept": "a"}
 
 
+async def test_the_command_that_lifts_a_denial_is_told_to_the_person_only():
+    provider = Provider()
+    provider.add("test.read", lambda given, _: "x", risk="safe", effects={"path": "fs.read"})
+    house = House(provider)
+    async with house.client() as client:
+        refused = await client.call_tool("test__read", {"path": "/etc/passwd"})
+        facts = refused.structured_content
+        assert facts["error"] == "denied"
+        assert facts["next"]["capabilities"] == ["fs.read:/etc/passwd"]
+        assert "grants issue" not in json.dumps(facts) + text_of(refused)
+        assert "clawhive runs show" in text_of(refused)
+        assert "grants issue" in str([each.event for each in house.hive.log.events()])
+
+
 async def test_what_the_model_can_correct_is_an_error():
     house = House(Provider())
     async with house.client("2026-07-28") as client:

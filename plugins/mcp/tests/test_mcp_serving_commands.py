@@ -142,7 +142,9 @@ def test_tokens_are_made_listed_and_revoked(serve):
     assert_fits(listed)
     assert [each["name"] for each in listed["tokens"]] == ["ana", "bob"]
     assert made["token"] not in json.dumps(listed)
-    serve("token", "revoke", "ana")
+    left = json.loads(serve("token", "revoke", "ana", "--json"))
+    assert_fits(left)
+    assert [each["name"] for each in left["tokens"]] == ["bob"]
     assert "bob: made" in serve("token", "list")
     assert serve("token", "revoke", "ana").code == "unknown_id"
     assert serve("token", "create", "No Name").code == "usage"

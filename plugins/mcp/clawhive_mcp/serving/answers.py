@@ -106,7 +106,11 @@ def answer_of(result: ToolResult, results: Results) -> CallToolResult:
 def refusal_of(refusal: Refusal) -> CallToolResult:
     """Return a refusal as clients get it; what a person decides is no error of the model's."""
     facts = refusal.to_dict()
-    step = refusal.next.get("command") or refusal.next.get("hint")
+    if refusal.error == "denied" and refusal.next.get("action") == "grant":
+        # A model with a shell would run the command: a person reads it in the run's record.
+        asked = {key: refusal.next[key] for key in ("action", "capabilities")}
+        facts["next"] = {**asked, "hint": "a person finds how to allow it by clawhive runs show"}
+    step = facts["next"].get("command") or facts["next"].get("hint")
     text = f"{refusal.error}: {refusal.message}"
     if step and step not in refusal.message:
         text += f"\nNext: {step}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clawhive_core import Hive
     from clawhive_mcp.serving.gateway import Gateway, Options
     from clawhive_mcp.serving.http import Address
-    from clawhive_mcp.serving.tokens import Tokens
+    from clawhive_mcp.serving.tokens import Token, Tokens
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -252,8 +252,7 @@ def _token(ctx: HookContext) -> click.Command:
         """List the clients that have a token."""
         found = Tokens(ctx.user_dir, ctx.env).all()
         if as_json:
-            rows = [each.to_dict() for each in found]
-            _print_json({"schema": "serve-tokens/1", "tokens": rows})
+            _print_tokens(found)
             return
         for each in found:
             made = datetime.fromtimestamp(each.created_at, UTC).strftime("%Y-%m-%d %H:%M")
@@ -263,12 +262,22 @@ def _token(ctx: HookContext) -> click.Command:
 
     @group.command("revoke", epilog="Example: clawhive serve token revoke claude-code")
     @click.argument("name")
-    def revoke(name: str) -> None:
+    @_json
+    def revoke(name: str, *, as_json: bool) -> None:
         """Let the token of the client NAME count no more, at once."""
-        Tokens(ctx.user_dir, ctx.env).revoke(name)
+        tokens = Tokens(ctx.user_dir, ctx.env)
+        tokens.revoke(name)
+        if as_json:
+            _print_tokens(tokens.all())
+            return
         _say(f"the token of {name} counts no more")
 
     return group
+
+
+def _print_tokens(tokens: Sequence[Token]) -> None:
+    rows = [each.to_dict() for each in tokens]
+    _print_json({"schema": "serve-tokens/1", "tokens": rows})
 
 
 def _checked(name: str) -> str:
