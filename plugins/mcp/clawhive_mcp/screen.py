@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Self, cast
 
 import anyio
+from anyio.abc import AsyncResource
 from mcp.client import Transport  # noqa: TID253 - this module is imported with the first server
 from mcp.shared.dispatcher import coerce_request_id  # noqa: TID253 - as above
 from mcp.shared.message import SessionMessage  # noqa: TID253 - as above
@@ -141,7 +141,7 @@ def _name_of(tool: Any) -> str:
     return printable(name, 100) if isinstance(name, str) and name else "a tool without a name"
 
 
-class _Stream:
+class _Stream(AsyncResource):
     """The end of a stream as a context manager and an iterator, as the SDK uses both."""
 
     def __init__(self, inner: Any, screen: Screen) -> None:
@@ -149,18 +149,6 @@ class _Stream:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        await self.aclose()
-        return None
 
 
 class _Inbox(_Stream):

@@ -9,10 +9,10 @@ import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import anyio
+from anyio.abc import AsyncResource
 from mcp.shared.message import SessionMessage  # noqa: TID253 - imported to serve
 from mcp_types import jsonrpc_message_adapter
 
@@ -70,7 +70,7 @@ def _is_pollable(descriptor: int) -> bool:
     return False
 
 
-class _Incoming:
+class _Incoming(AsyncResource):
     """The messages of the client; a line that is none is given as its error."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,19 +111,8 @@ class _Incoming:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Outgoing:
+class _Outgoing(AsyncResource):
     """The way to the client."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -146,14 +135,3 @@ class _Outgoing:
         """Write what is left."""
         with suppress(ConnectionError, OSError, TimeoutError), anyio.move_on_after(2):
             await self._writer.drain()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
