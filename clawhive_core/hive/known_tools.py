@@ -21,6 +21,7 @@ CORE_TOOLS = (
     *("sandbox.write_files", "sandbox_write_files", "sandbox.exec", "sandbox_exec"),
     *("sandbox.run_python", "sandbox_run_python", "sandbox.run_javascript"),
     *("sandbox_run_javascript", "sandbox.open", "sandbox_open", "sandbox.eval", "sandbox_eval"),
+    *("shell.exec", "shell_exec"),
     *("sandbox.close", "sandbox_close", "sandbox.collect_outputs", "sandbox_collect_outputs"),
 )
 """The tools that ClawHive brings itself, and their aliases: their modules take long to import."""

@@ -213,6 +213,19 @@ async def test_commands_that_are_not_listed_are_refused_with_the_line_that_lists
     assert box.engines[0].ran == []
 
 
+async def test_a_command_of_the_shell_runs_in_an_engine_that_has_a_shell_or_not_at_all(box):
+    box.engines = [Engine(), Engine(name="jail", programs=("sh -c",))]
+    call = ("shell.exec", {"command": "ls | head"}, box.call)
+    done = await box.provider().invoke(*call)
+    assert done.structured["engine"] == "jail"
+    assert box.engines[1].ran[0].argv == ("sh", "-c", "ls | head")
+    await refused("command_not_allowed", box.do("exec", command=["sh", "-c", "ls"]))
+    box.engines = [Engine()]
+    error = await refused("sandbox_unavailable", box.provider().invoke(*call))
+    assert "[sandbox]" in error.fix
+    assert box.engines[0].ran == []
+
+
 async def test_a_command_without_code_is_refused(box):
     error = await refused("invalid_input", box.do("exec", command=["python", "-c"]))
     assert error.place == "/command/2"
@@ -539,6 +552,7 @@ async def test_the_contracts_are_complete_and_their_schemas_valid(box):
         ("sandbox.exec", "L2", "safe"),
         ("sandbox.run_python", "L2", "safe"),
         ("sandbox.run_javascript", "L2", "safe"),
+        ("shell.exec", "L2", "unsafe"),
         ("sandbox.open", "L2", "safe"),
         ("sandbox.eval", "L2", "safe"),
         ("sandbox.close", "L0", "safe"),
@@ -559,6 +573,7 @@ async def test_a_program_and_its_files_are_what_a_call_must_give(box):
         "sandbox.exec": ["command"],
         "sandbox.run_python": ["code"],
         "sandbox.run_javascript": ["code"],
+        "shell.exec": ["command"],
         "sandbox.open": ["language"],
         "sandbox.eval": ["sandbox", "code"],
         "sandbox.close": ["sandbox"],

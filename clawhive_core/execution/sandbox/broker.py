@@ -22,6 +22,7 @@ from clawhive_core.execution.sandbox.tools import (
     PROVIDER_ID,
     RUN_JAVASCRIPT,
     RUN_PYTHON,
+    SHELL,
     WRITE_FILES,
     result_of,
     shown_stream,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 AnyEngine = SandboxEngine | HandlerEngine
 E = TypeVar("E", bound=AnyEngine)
 
+_SHELL = ("sh", "-c")
 _ANSWER_MS = 750
 """Milliseconds kept back from a call's deadline to answer with what there was."""
 _OVERHEAD_MS = 180_000
@@ -229,19 +231,25 @@ class SandboxBroker:
             usage = await anyio.to_thread.run_sync(directory.write, files, self.limits)
         return {"files": sorted(files), "bytes": usage.bytes}
 
-    async def execute(self, input: Mapping[str, Any], ctx: InvokeContext) -> Execution:
+    async def execute(
+        self, input: Mapping[str, Any], ctx: InvokeContext, *, in_shell: bool = False
+    ) -> Execution:
         """Run a command in the first engine that can.
 
         Args:
-            input: As the tool `sandbox.exec` takes it.
+            input: As the tool `sandbox.exec` takes it, or `shell.exec`.
             ctx: The call; its `output` hears the program's output as it comes.
+            in_shell: Whether it is a command of the shell, which need not be listed.
 
         Raises:
             ToolError: `command_not_allowed`, `invalid_input`, `sandbox_unavailable` with `line`,
                 `column`, `engine` and `wants` where an engine cannot run the program, `io_error`.
         """
         directory = self._directory(ctx.conversation_id)
-        program, argv = self._allowed(input["command"])
+        if in_shell:
+            program, argv = " ".join(_SHELL), (*_SHELL, input["command"])
+        else:
+            program, argv = self._allowed(input["command"])
         async with self._lock(ctx.conversation_id):
             limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
             stdin = input.get("stdin", "").encode("utf-8", "replace")
@@ -600,7 +608,7 @@ def _ended(ctx: InvokeContext, done: Execution) -> ToolResult:
 
 
 class SandboxProvider:
-    """The core tools `sandbox.*`."""
+    """The core tools `sandbox.*`, and `shell.exec`."""
 
     provider_id = PROVIDER_ID
 
@@ -611,6 +619,7 @@ class SandboxProvider:
             EXEC.name: self._executed,
             RUN_PYTHON.name: partial(self._executed_code, ("python", "-c"), "main.py"),
             RUN_JAVASCRIPT.name: partial(self._executed_code, ("node", "-e"), "main.js"),
+            SHELL.name: self._executed_in_shell,
             OPEN.name: self._opened,
             EVAL.name: self._evaluated,
             CLOSE.name: self._closed,
@@ -620,7 +629,7 @@ class SandboxProvider:
     async def list_tools(self) -> list[ToolMeta]:
         """Return the tools; those that run programs have time to prepare an engine, too."""
         timeout_ms = max(EXEC.timeout_ms, self._broker.limits.wall_ms + _OVERHEAD_MS)
-        running = (EXEC, RUN_PYTHON, RUN_JAVASCRIPT, OPEN, EVAL)
+        running = (EXEC, RUN_PYTHON, RUN_JAVASCRIPT, SHELL, OPEN, EVAL)
         longer = [replace(each, timeout_ms=timeout_ms) for each in running]
         return [WRITE_FILES, *longer, CLOSE, COLLECT_OUTPUTS]
 
@@ -652,6 +661,9 @@ class SandboxProvider:
     ) -> ToolResult:
         command = {**input, "command": [*words, input["code"]], "script": script}
         return await self._executed(command, ctx)
+
+    async def _executed_in_shell(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
+        return _ended(ctx, await self._broker.execute(input, ctx, in_shell=True))
 
     async def _opened(self, input: Mapping[str, Any], ctx: InvokeContext) -> ToolResult:
         opened = await self._broker.open(input, ctx)

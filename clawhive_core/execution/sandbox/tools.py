@@ -1,4 +1,4 @@
-"""The core tools `sandbox.*`: their contracts, and how a program's end is told."""
+"""The core tools `sandbox.*` and `shell.exec`: their contracts, and how a program's end is told."""
 
 from __future__ import annotations
 
@@ -179,6 +179,37 @@ def _language(name: str, program: str, words: tuple[str, ...]) -> ToolMeta:
 
 RUN_PYTHON = _language("Python", "python", ("calculate", "script"))
 RUN_JAVASCRIPT = _language("JavaScript", "node", ("js", "script"))
+SHELL = ToolMeta(
+    name="shell.exec",
+    description=(
+        "Run a command of the shell in a jail of the operating system, without network, with the"
+        " machine's programs. It starts in the session's sandbox directory and can read and write"
+        " files only there. A person is asked each time. Answers its exit code, stdout and stderr,"
+        " also when it fails or meets a limit."
+    ),
+    input_schema=_object(
+        {
+            "command": {
+                "type": "string",
+                "description": "What `sh -c` is given.",
+                "minLength": 1,
+                "maxLength": 100_000,
+            },
+            **_RUNNING,
+            "env": _GIVEN["env"],
+        },
+        ["command"],
+    ),
+    output_schema=_ENDED,
+    provider_id=PROVIDER_ID,
+    capability_level="L2",
+    risk="unsafe",
+    effects={"": "sandbox.exec:sh", "env": _GIVES["env"]},
+    category="sandbox",
+    keywords=("command", "terminal", "sh", "bash", "run"),
+    aliases=("shell_exec",),
+    examples=({"command": "sort -u names.txt | head"},),
+)
 _SANDBOX = {"type": "string", "description": "As `sandbox.open` answered it."}
 OPEN = ToolMeta(
     name="sandbox.open",
@@ -268,7 +299,7 @@ COLLECT_OUTPUTS = ToolMeta(
     examples=({},),
 )
 
-TOOLS = (WRITE_FILES, EXEC, RUN_PYTHON, RUN_JAVASCRIPT, OPEN, EVAL, CLOSE, COLLECT_OUTPUTS)
+TOOLS = (WRITE_FILES, EXEC, RUN_PYTHON, RUN_JAVASCRIPT, SHELL, OPEN, EVAL, CLOSE, COLLECT_OUTPUTS)
 
 
 _SHOWN = 3 * 1024 * 1024

@@ -13,6 +13,8 @@ import pytest
 
 from clawhive_core import SandboxCommand, SandboxLimits, SandboxMount, SandboxSpec
 from clawhive_core import SandboxUnavailable as Unavailable
+from clawhive_core.runs.options import RunOptions
+from clawhive_core.testing import memory_hive
 from clawhive_sandbox import jail
 from clawhive_sandbox.jail_engine import JailEngine
 
@@ -129,6 +131,25 @@ print(sorted(os.environ))
     assert lines[3:5] == ["['1', '2']", "1000 ['0000000000000000']"]
     assert "HOME" in lines[5]
     assert not set(eval(lines[5])) & {"USER", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST"}
+
+
+async def test_a_person_is_asked_for_each_command_of_the_shell(run):
+    asked = []
+
+    async with memory_hive(sandboxes=[run.engine]) as hive:
+
+        async def ask(approval):
+            asked.append(approval.preview)
+            hive.approvals.resolve(approval.approval_id, "approve", by="user:ana")
+
+        for words in ("printf 'b\\na\\n' | sort > sorted", "cat sorted"):
+            options = RunOptions(session="one", approve="ask", ask=ask)
+            _, done = await hive.call("shell_exec", {"command": words}, options)
+            assert not done.is_error
+        assert done.structured["stdout"] == "a\nb\n"
+        _, refused = await hive.call("shell.exec", {"command": "cat sorted"})
+        assert refused.error == "approval_required"
+    assert len(asked) == 2
 
 
 async def test_what_was_printed_before_the_deadline_is_kept(run):
