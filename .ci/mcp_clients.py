@@ -286,7 +286,8 @@ def codex(job: Job, url: str) -> str:
         f'base_url = "{url}/v1"',
         'env_key = "LOOPBACK_KEY"',
         'wire_api = "responses"',
-        job.entry(),
+        job.entry().rstrip(),
+        "required = true",  # else its first turn does not wait for the server to start
     ]
     text = "\n".join(lines)
     tomllib.loads(text)
@@ -373,7 +374,7 @@ def driven(job: Job) -> Report:
     done["list"] = "" if script.lists else f"the five tools were not listed: {why}"
     if script.done.get("asked"):
         done["approved"] = script.done["asked"]
-    shows = {None: "never", 2: "in the next turn"}.get(script.late_at, "later")
+    shows = {None: "never", 2: "next turn", 3: "a turn late"}.get(script.late_at, "later")
     return checked(job, Report(job.name, done, shows))
 
 
@@ -528,17 +529,18 @@ def shown(reports: Sequence[Report]) -> None:
     """Print the table, and what is wrong below it."""
     head = ("client", *COLUMNS, "seconds", "enabled tool by its own name")
     print(("{:24}" + "{:9}" * 7 + "{}").format(*head))
-    notes: list[str] = []
+    notes: dict[tuple[str, str], list[str]] = {}
     for each in reports:
         cells: list[str] = []
         for column in COLUMNS:
             why = CANNOT.get(each.name, {}).get(column) or each.done.get(column, "not reached")
             cells.append("no" if why else "yes")
-            notes += [f"{each.name}, {column}: {why}"] if why else []
+            if why:
+                notes.setdefault((each.name, why), []).append(column)
         cells += [f"{each.seconds:.0f}", each.shows]
         print(("{:24}" + "{:9}" * 7 + "{}").format(each.name, *cells))
-    for note in notes:
-        print(note)
+    for (name, why), columns in notes.items():
+        print(f"{name}, {', '.join(columns)}: {why}")
 
 
 def left(places: Sequence[Place]) -> list[int]:
