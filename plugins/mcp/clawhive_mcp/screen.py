@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import anyio
-from anyio.abc import AsyncResource
+from anyio.abc import AsyncResource, ObjectReceiveStream, ObjectSendStream
 from mcp.client import Transport  # noqa: TID253 - this module is imported with the first server
 from mcp.shared.dispatcher import coerce_request_id  # noqa: TID253 - as above
 from mcp.shared.message import SessionMessage  # noqa: TID253 - as above
@@ -151,7 +151,7 @@ class _Stream(AsyncResource):
         await self._inner.aclose()
 
 
-class _Inbox(_Stream):
+class _Inbox(_Stream, ObjectReceiveStream[SessionMessage | Exception]):
     """The messages from the server."""
 
     @property
@@ -166,19 +166,10 @@ class _Inbox(_Stream):
             self._screen.ended()
             raise
 
-    def __aiter__(self) -> Self:
-        return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-
-class _Outbox(_Stream):
+class _Outbox(_Stream, ObjectSendStream[SessionMessage]):
     """The messages to the server."""
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         self._screen.sent(item)
         await self._inner.send(item)

@@ -9,10 +9,10 @@ import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import anyio
-from anyio.abc import AsyncResource
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage  # noqa: TID253 - imported to serve
 from mcp_types import jsonrpc_message_adapter
 
@@ -70,7 +70,7 @@ def _is_pollable(descriptor: int) -> bool:
     return False
 
 
-class _Incoming(AsyncResource):
+class _Incoming(ObjectReceiveStream[SessionMessage | Exception]):
     """The messages of the client; a line that is none is given as its error."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -102,23 +102,14 @@ class _Incoming(AsyncResource):
     async def aclose(self) -> None:
         """Nothing is held."""
 
-    def __aiter__(self) -> Self:
-        return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-
-class _Outgoing(AsyncResource):
+class _Outgoing(ObjectSendStream[SessionMessage]):
     """The way to the client."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Send a message.
 
         Raises:
