@@ -4,13 +4,14 @@ A frame is its length (4 bytes, big endian), its kind (1 byte) and a body: JSON 
 the program printed (`o` stdout, `e` stderr). Nothing in it depends on both ends being one machine.
 
 To the worker: `{"open": SPEC}` first, then `{"run": PROGRAM}`, and `{"answer": ID, ...}` to each
-call. From it: output, `{"call": ID, "name": NAME, "input": {}}`, and `{"ended": {...}}` to each
-run.
+call. From it: `{"opened": N}` or `{"refused": WHY}` first; then output, `{"call": ID, "name": NAME,
+"input": {}}`, and `{"ended": {...}}` to each run.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import struct
 from typing import Any, cast
 
@@ -32,6 +33,20 @@ def frame(kind: int, body: bytes) -> bytes:
 def json_frame(value: Any) -> bytes:
     """Return a frame of JSON."""
     return frame(JSON, json.dumps(value).encode())
+
+
+async def send_all(stream: socket.socket, data: bytes) -> None:
+    """Send bytes over a non-blocking socket; one whose other end has gone takes none."""
+    import anyio
+
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[stream.send(left) :]
+        except BlockingIOError:
+            await anyio.wait_writable(stream)
+        except OSError:
+            return
 
 
 class Frames:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clawhive_core import SandboxMount, SandboxUnavailable, confine
+from clawhive_sandbox.frames import send_all
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -302,17 +303,8 @@ class Control:
         self._data = bytearray()
 
     async def say(self, message: Mapping[str, Any]) -> None:
-        """Send the job."""
-        import anyio
-
-        data = memoryview(json.dumps(message).encode() + b"\n")
-        while data:
-            try:
-                data = data[self._stream.send(data) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._stream)
-            except OSError:
-                return  # it has ended: `next` says so
+        """Send the job; that the process has ended is said by `next`."""
+        await send_all(self._stream, json.dumps(message).encode() + b"\n")
 
     async def next(self) -> dict[str, Any] | None:
         """Return what the process says next, None once it has ended."""

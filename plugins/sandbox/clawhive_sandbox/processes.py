@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawhive_core import SandboxUnavailable
-from clawhive_sandbox.frames import Frames, json_frame
+from clawhive_sandbox.frames import Frames, json_frame, send_all
 from clawhive_sandbox.modules import GuestModule, ModuleUnusable, open_compiled
 
 if TYPE_CHECKING:
@@ -48,15 +48,8 @@ class Worker:
 
         if self._saying is None:
             self._saying = anyio.Lock()
-        data = memoryview(json_frame(value))
         async with self._saying:
-            while data:
-                try:
-                    data = data[self._stream.send(data) :]
-                except BlockingIOError:
-                    await anyio.wait_writable(self._stream)
-                except OSError:
-                    return
+            await send_all(self._stream, json_frame(value))
 
     async def frame(self) -> tuple[int, bytes] | None:
         """Return what the worker says next, None once it has ended.
