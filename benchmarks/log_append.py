@@ -43,6 +43,7 @@ BODY = {
 
 
 def event(ordinal: int) -> Event:
+    """Return the intent of a call, as the executor makes it."""
     call = {**BODY["tool_call"], "input": Blob({"path": "docs/index.md"})}
     return Event(
         "invocation.start",
@@ -55,6 +56,7 @@ def event(ordinal: int) -> Event:
         tool="file.read",
         provider_id="builtin",
         status="intended",
+        prechecked=True,
     )
 
 
