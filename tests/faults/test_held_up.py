@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +106,24 @@ async def test_a_loop_that_goes_on_is_not_told_of():
     with guarded(Watchdog(loop, told.append, told.append), loop):
         for _ in range(100):
             await asyncio.sleep(0.001)
+    assert told == []
+
+
+async def test_the_time_for_which_the_whole_process_stood_still_does_not_count(monkeypatch):
+    monkeypatch.setattr(module, "STALL_SECONDS", 10)
+    looked, told, loop = threading.Event(), [], asyncio.get_running_loop()
+    hours = iter(range(10**9))
+
+    def an_hour_later():
+        if (hour := next(hours)) > 40:
+            looked.set()
+        return 3_600.0 * hour
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=an_hour_later))
+    with guarded(Watchdog(loop, told.append, told.append), loop):
+        loop.call_soon(looked.wait, LONG)
+        await asyncio.sleep(0.001)
+    assert looked.is_set()
     assert told == []
 
 
