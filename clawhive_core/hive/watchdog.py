@@ -111,7 +111,8 @@ class Watchdog:
         stood = 0.0
         while not self._closing.is_set():
             began = time.monotonic()
-            if beat.wait(_LOOK_SECONDS):
+            # A program may run its loop now and then only.
+            if beat.wait(_LOOK_SECONDS) or not self._loop.is_running():
                 return False
             # While the machine or this process stood still, the loop was not to blame.
             stood += min(time.monotonic() - began, 2 * _LOOK_SECONDS)

@@ -109,6 +109,16 @@ async def test_a_loop_that_goes_on_is_not_told_of():
     assert told == []
 
 
+def test_a_loop_that_does_not_run_now_is_not_told_of():
+    told, loop = [], asyncio.new_event_loop()
+    looked = threading.Event()
+    loop.is_running = lambda: looked.set() or False
+    with guarded(Watchdog(loop, told.append, told.append), loop):
+        assert looked.wait(LONG)
+    loop.close()
+    assert told == []
+
+
 async def test_the_time_for_which_the_whole_process_stood_still_does_not_count(monkeypatch):
     monkeypatch.setattr(module, "STALL_SECONDS", 10)
     looked, told, loop = threading.Event(), [], asyncio.get_running_loop()
