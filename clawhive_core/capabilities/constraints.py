@@ -123,12 +123,17 @@ def looks_like_number(text: str) -> bool:
 
 
 def spelled(value: Any) -> str | None:
-    """Return the canonical spelling of a value of JSON; None for null, lists and objects."""
+    """Return the canonical spelling of a value of JSON.
+
+    It is None for null, lists, objects, and numbers that no pattern can name.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return spelled_text(value)
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int):
+        return str(value) if abs(value) <= LARGEST else None
+    if isinstance(value, float) and math.isfinite(value):
         return _number_text(value)
     return None
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 1024 * 1024
 """Bytes; what is larger is no configuration."""
 
+_LARGEST = 2 * 1024 * 1024
+"""The most characters of a text; the reader keeps about 130 bytes for each of a long one."""
 _DOTS_LIMIT = 500
 _QUOTED = pattern(r"\"(?:[^\"\\]|\\.)*(?:\"|$)|'[^']*(?:'|$)")
 """A quoted part of a line, in which dots divide no key."""
@@ -163,11 +165,13 @@ def load_toml(text: str) -> dict[str, Any]:
     """Return what a TOML 1.0 text of anybody holds; tomllib alone may raise more, or take hours.
 
     Raises:
-        NotToml: It is none, nested too deeply, holds a number or date that Python has not, or a key
-            of very many parts.
+        NotToml: It is none, nested too deeply, too large, holds a number or date that Python has
+            not, or a key of very many parts.
     """
     import tomllib
 
+    if len(text) > _LARGEST:
+        raise NotToml(f"it has more than {_LARGEST} characters", 0, 0, "divide or shorten it")
     _refuse_long_keys(text)
     try:
         return tomllib.loads(text)

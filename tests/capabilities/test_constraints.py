@@ -147,6 +147,15 @@ def test_what_is_missing_or_no_number_does_not_satisfy_a_bound(value):
     assert not capability.constraints.admit(None)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [10**400, -(10**5000), 2**53 + 1, 1e300, float("nan")],
+    ids=["large", "very large", "inexact", "float", "nan"],
+)
+def test_a_number_that_no_pattern_can_name_is_in_no_set(value):
+    assert not parse("tool.call:pay?amount in {1, 2}").constraints.admit({"amount": value})
+
+
 def test_a_number_and_the_text_of_its_digits_are_two_values():
     number, text = parse("tool.call:a?id=7"), parse("tool.call:a?id='7'")
     assert number.constraints.admit({"id": 7.0})

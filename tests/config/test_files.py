@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from clawhive_core.config.tomlfile import SIZE_LIMIT
+from clawhive_core.config.tomlfile import SIZE_LIMIT, NotToml, load_toml
 from clawhive_core.errors import ConfigError
 
 
@@ -179,3 +179,8 @@ def test_a_device_in_place_of_the_file_is_an_error(place):
     place.project.symlink_to("/dev/null")
     with pytest.raises(ConfigError, match="no regular file"):
         place.load()
+
+
+def test_a_text_of_megabytes_is_refused_before_it_is_read():
+    with pytest.raises(NotToml, match="more than 2097152 characters"):
+        load_toml("x = '" + "a" * 2**21 + "'")

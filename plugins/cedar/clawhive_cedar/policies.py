@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _LARGEST = 1024 * 1024
 _PIECE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|;|[^;"/]+|.', re.DOTALL)
 
+_DEEPEST = 200
+_BRACKET = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|([(\[{])|([)\]}])', re.DOTALL)
+
 _BLANK = re.compile(r"(?:\s|//[^\n]*)*")
 
 
@@ -74,6 +77,8 @@ def _text(path: Path) -> str:
 def _parsed(text: str, path: Path) -> Mapping[str, Any]:
     from cedarpy import policies_to_json_str
 
+    if _depth(text) > _DEEPEST:  # Cedar takes time in the square of it
+        raise _too_deep(path)
     try:
         return json.loads(policies_to_json_str(text))
     except ValueError as error:
@@ -81,6 +86,18 @@ def _parsed(text: str, path: Path) -> Mapping[str, Any]:
         raise PolicyError(f"{path}:{line}: {what}") from error
     except RecursionError:
         raise _too_deep(path) from None
+
+
+def _depth(text: str) -> int:
+    """Return how deep the brackets of a text are nested."""
+    deepest = depth = 0
+    for found in _BRACKET.finditer(text):
+        if found[1]:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[2]:
+            depth = max(0, depth - 1)
+    return deepest
 
 
 def _too_deep(path: Path) -> PolicyError:

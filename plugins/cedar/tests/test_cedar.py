@@ -109,6 +109,7 @@ async def test_a_policy_that_fails_on_a_call_denies_it(made, amount):
         ("forbid (principal == ?principal, action, resource);", "templates"),
         ("x" * 1_100_000, "bytes"),
         (f"{DEEP} context{'.a' * 3000} }};", "nested too deeply"),
+        (f"{DEEP} {'(' * 300_000}", "nested too deeply"),
         (f"{DEEP} {'true == (' * 300}true{')' * 300} }};", "nested too deeply"),
     ],
 )

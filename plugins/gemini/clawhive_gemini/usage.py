@@ -36,7 +36,9 @@ def _count(value: Any) -> int | None:
     """Return a count; JSON of Google's APIs may write large numbers as texts."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value[:18])
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        return None
+    return value
 
 
 def _cost(usage: Usage, model: str | None) -> float | None:
@@ -46,12 +48,12 @@ def _cost(usage: Usage, model: str | None) -> float | None:
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
-    counted = Counted(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens or 0,
-        cache_read_tokens=usage.cache_read_tokens or 0,
-    )
     try:
+        counted = Counted(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens or 0,
+            cache_read_tokens=usage.cache_read_tokens or 0,
+        )
         return float(calc_price(counted, model, provider_id="google").total_price)
     except (LookupError, ValueError):
         return None

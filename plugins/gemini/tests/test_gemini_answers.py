@@ -176,6 +176,13 @@ async def test_of_several_candidates_the_first_is_the_answer(api):
     assert response.text == "one"
 
 
+async def test_a_count_below_zero_is_no_count_and_has_no_price(api):
+    counts = {"promptTokenCount": -(2**63), "candidatesTokenCount": -1}
+    response, _ = await api.chat(api.body({"text": "x"}, usageMetadata=counts))
+    usage = response.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost) == (None, None, None)
+
+
 async def test_usage_counts_cached_tokens_thoughts_and_a_price(api):
     counts = {
         "promptTokenCount": 1000,
