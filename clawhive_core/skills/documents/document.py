@@ -112,6 +112,9 @@ def _loader() -> Any:
 _LOADERS: list[Any] = []
 
 
+_DEEPER_THAN_LIBYAML_READS = "exceeded maximum nesting depth"
+"""The problem that libyaml's scanner names from PyYAML 6.0.4 on; before, it went on."""
+
 _MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors that PyYAML's constructors raise for a value that is not what its tag says."""
 
@@ -289,17 +292,21 @@ class Document:
             message = f"holds what JSON has not: {error.problem}"
             raise self._unreadable(place, "CH0230", message) from None
         except yaml.MarkedYAMLError as error:
+            if error.problem == _DEEPER_THAN_LIBYAML_READS:
+                raise self._too_deep() from None
             raise self._no_yaml(text, error) from None
         except yaml.reader.ReaderError as error:
             place = self._at_offset(text, error)
             raise self._unreadable(place, "CH0224", f"is no YAML: {error.reason}") from None
         except TooDeep:
-            raise self._unreadable(
-                Place(self.file), "CH0229", f"is nested deeper than {MAX_DEPTH} levels"
-            ) from None
+            raise self._too_deep() from None
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise self._unreadable(Place(self.file), "CH0224", f"is no YAML: {reason}") from None
+
+    def _too_deep(self) -> InvalidSkill:
+        message = f"is nested deeper than {MAX_DEPTH} levels"
+        return self._unreadable(Place(self.file), "CH0229", message)
 
     def _no_yaml(self, text: str, error: Any) -> InvalidSkill:
         """Return the error of the parser at its place, or at the tab that is the reason."""
