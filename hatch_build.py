@@ -27,7 +27,7 @@ TYPES = ["datamodel-code-generator>=0.89"]
 WATCH = ["watchfiles>=1.0"]
 """MIT, with wheels: what tells `skills check --watch` of changes."""
 
-PLUGINS = ("anthropic", "cedar", "gemini", "local", "mcp", "openai", "otel", "sandbox")
+PLUGINS = ("anthropic", "cedar", "gemini", "local", "mcp", "openai", "otel", "sandbox", "web")
 
 
 class CustomMetadataHook(MetadataHookInterface):

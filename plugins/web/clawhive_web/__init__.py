@@ -1,0 +1,13 @@
+"""The web: search, guarded fetching, and the main text of pages."""
+
+from __future__ import annotations
+
+from clawhive_core import HookContext, ToolProvider, hookimpl
+
+__all__ = ["clawhive_tool_providers"]
+
+
+@hookimpl
+def clawhive_tool_providers(ctx: HookContext) -> list[ToolProvider]:  # noqa: ARG001 - the hook's signature
+    """Return the provider of `web.search`, where the settings choose a backend."""
+    return []
