@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from clawhive_core.catalog.validation import Validators, describe
+from clawhive_core.catalog.well_known import CONTRACTS
 from clawhive_core.errors import ClawHiveError, InvalidInput, NeedHumanApproval, ToolError
 from clawhive_core.execution.scope import CORE, CallScope
 from clawhive_core.model.canonical import canonical_text, preview
@@ -83,19 +84,44 @@ def checked_result(
             return _invalid(meta, f"answered a value that is not JSON{where}: {error.message}")
     more = len(result.output) - MAX_TEXT
     text = well_formed(result.output[:MAX_TEXT])  # cut first: a copy of all of it may be too much
-    if meta.output_schema is not None and not result.is_error:
+    notice = ""
+    if not result.is_error:
         value = text if structured is None else structured
-        problems = validators.problems(f"{meta.contract_hash}:output", meta.output_schema, value)
-        if problems:
-            return _invalid(meta, f"answered what its output schema refuses: {describe(problems)}")
+        structured, notice, problem = _held(value, structured, meta, validators)
+        if problem:
+            return _invalid(meta, problem)
     if more > 0:
         text = f"{text}\n[cut: {more} more characters]"
+    text += notice
     artifacts = tuple(result.artifacts)
     if nested:
         artifacts += tuple(nested)
     enables = result.enables if meta.provider_id == CORE and not result.is_error else None
     finished = ToolResult(call_id, text, result.is_error, structured, artifacts, enables=enables)
     return finished, portable
+
+
+def _held(
+    value: Any, structured: Any, meta: ToolMeta, validators: Validators
+) -> tuple[Any, str, str]:
+    """Hold an answer to its own schema, and to the contract of a well-known name.
+
+    Returns:
+        The structured answer, of a well-known name in today's shape; a notice where an older one
+        was turned over; and what is wrong.
+    """
+    if meta.output_schema is not None:
+        key = f"{meta.contract_hash}:output"
+        problems = validators.problems(key, meta.output_schema, value)
+        if problems:
+            return structured, "", f"answered what its output schema refuses: {describe(problems)}"
+    contract = CONTRACTS.get(meta.name)
+    if contract is None:
+        return structured, "", ""
+    turned = contract.turn_over(structured, meta.provider_id)
+    problems = validators.problems(f"{meta.name}:contract", contract.schema, turned)
+    problem = f"answered what no `{meta.name}` may: {describe(problems)}" if problems else ""
+    return turned, "" if turned is structured else f"\n{contract.notice}", problem
 
 
 def _problem_of(result: ToolResult) -> str | None:
