@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from clawhive_core import HookContext, ToolProvider, hookimpl
+from clawhive_web.fetch import fetch
 
-__all__ = ["clawhive_tool_providers"]
+__all__ = ["clawhive_tool_providers", "fetch"]
 
 
 @hookimpl
