@@ -6,6 +6,7 @@ generators and class hierarchies, and reaches files and the web through `ctx.cal
 
 from __future__ import annotations
 
+import asyncio  # noqa: TID253 - the engine knows it
 import hashlib
 import json
 import math
@@ -30,6 +31,16 @@ MAX_LINES = 10_000
 MAX_MATCHES = 1_000
 MAX_RESULTS = 20
 """Results of a web search that are looked at."""
+MAX_PAGES = 30
+"""Pages that are read at most, the best of the search first."""
+AT_ONCE = 8
+"""Pages that are read at the same time."""
+NOT_THERE = ("tool_not_found", "tool_not_enabled")
+"""The answers of a call where no plugin offers the tool."""
+NO_PAGE = ("page_failed", "not_readable", "encrypted", "unsupported_media_type")
+"""The answers for what is no page: then its snippet is no source either."""
+SAVED = "pages"
+"""The provider of pages that were saved: what it found is read already."""
 MAX_QUOTE = 280
 """Characters of a quotation in the summary."""
 MAX_SUMMARY = 5
@@ -52,6 +63,8 @@ BREAK = re.compile(
     "[.!?\u2026\u3002\uff01\uff1f][\"')\\]\u201d\u2019\u300d\u300f]*\\s+|[\u3002\uff01\uff1f]|\n"
 )
 """Where a sentence or a line ends."""
+MARKUP = re.compile(r"\\([\\`*_\[\]<>#|])")
+"""A character that `escaped` took its meaning from."""
 ENDINGS = ("ies", "ied", "ing", "es", "ed", "s")
 VOWEL = re.compile("[aeiouy]")
 SHORT = 3
@@ -75,8 +88,100 @@ async def gather(input: dict[str, Any], ctx: Any) -> dict[str, Any]:
     if not terms:
         warn(warnings, "no_words", query, "it holds no word that documents can be searched for")
     sources = await read_documents(ctx, named(input.get("documents")), query, warnings)
-    sources += await search_web(ctx, query, warnings)
-    return compose(query, sources, warnings, input)
+    limit = input.get("max_sources", 5)
+    sources += await read_pages(ctx, await search_web(ctx, query, warnings), limit, warnings)
+    depth = PASSAGES[str(input.get("depth", "standard"))]
+    chosen = choose(query, sources, limit, depth, warnings)
+    answer = await ask_model(ctx, query, chosen, input.get("model"), warnings)
+    return written(query, chosen, warnings, answer)
+
+
+def conclude(input: dict[str, Any], ctx: Any) -> dict[str, Any]:  # noqa: ARG001 - each handler's signature
+    """Return the number of sources, or that nothing was found: the report is written by then."""
+    if not input["sources"]:
+        message = "no source says anything on the question; report.md tells what was tried"
+        return {"error": "nothing_found", "message": message}
+    return {"sources": len(input["sources"])}
+
+
+async def read_pages(
+    ctx: Any, found: list[dict[str, Any]], limit: int, warnings: list[dict[str, str]]
+) -> list[dict[str, Any]]:
+    """Return search results with their pages' text for their snippets, as far as pages are read."""
+    real = [each for each in found if not each["made_up"] and each["provider"] != SAVED]
+    sources = [each for each in found if each["made_up"] or each["provider"] == SAVED]
+    real = real[: min(MAX_PAGES, 2 * limit + 2)]
+    for first in range(0, len(real), AT_ONCE):
+        some = real[first : first + AT_ONCE]
+        asked = [ctx.call("web.extract", {"url": each["url"]}) for each in some]
+        answers = await asyncio.gather(*asked)
+        for source, answer in zip(some, answers):
+            keep_page(sources, source, answer, warnings)
+        if any(problem(each) in NOT_THERE for each in answers):
+            return sources + real[first + AT_ONCE :]
+    return sources
+
+
+def keep_page(
+    sources: list[dict[str, Any]],
+    source: dict[str, Any],
+    answer: Any,
+    warnings: list[dict[str, str]],
+) -> None:
+    """Keep a page that was read as a source, or say why it is none."""
+    why, url = problem(answer), source["url"]
+    if why in NOT_THERE:
+        sources.append(source)
+    elif why in NO_PAGE:
+        warn(warnings, why, url, answer["message"])
+    elif why is not None:
+        warn(warnings, why, url, f"only its snippet was read: {answer['message']}")
+        sources.append(source)
+    elif not answer["text"].strip():
+        warn(warnings, "no_text", url, "the page holds no text")
+    elif any(each["sha256"] == answer["sha256"] for each in sources):
+        warn(warnings, "duplicate", url, "another page holds the same text")
+    else:
+        if answer["truncated"]:
+            text = f"only its first {len(answer['text'])} characters were read"
+            warn(warnings, "truncated", url, text)
+        facts = ("url", "text", "sha256", "retrieved_at", "truncated")
+        read = {key: answer[key] for key in facts}
+        title = answer["title"] or source["title"]
+        sources.append({**source, **read, "title": title, "read": True})
+
+
+async def ask_model(
+    ctx: Any,
+    query: str,
+    chosen: list[dict[str, Any]],
+    model: Any,
+    warnings: list[dict[str, str]],
+) -> list[str]:
+    """Return the sentences of a model that the chosen passages support, with their places."""
+    places: list[tuple[int, dict[str, Any]]] = []
+    texts: list[str] = []
+    for number, source in enumerate(chosen, 1):
+        for passage in source["passages"]:
+            places.append((number, passage))
+            texts.append(source["text"][passage["start"] : passage["end"]])
+    if not model or not texts:
+        return []
+    asked = {"question": query, "passages": texts[:60], "model": model}
+    said = await ctx.call("web.answer", asked)
+    if problem(said) is not None:
+        warn(warnings, problem(said), "model", said["message"])
+        return []
+    for each in said["dropped"]:
+        warn(warnings, "unsupported", "model", f"left out, {each['reason']}: {each['text']}")
+    lines: list[str] = []
+    for each in said["sentences"]:
+        marks: list[str] = []
+        for cite in each["cites"]:
+            number, passage = places[cite - 1]
+            marks.append(f"[{number}], characters {passage['start']} to {passage['end']}")
+        lines.append(f"{escaped(each['text'])} ({'; '.join(marks)})")
+    return lines
 
 
 async def read_documents(
@@ -221,10 +326,19 @@ def compose(
     per_source = PASSAGES[str(options.get("depth", "standard"))]
     warnings = list(warnings)
     chosen = choose(query, sources, options.get("max_sources", 5), per_source, warnings)
+    return written(query, chosen, warnings, [])
+
+
+def written(
+    query: str, chosen: list[dict[str, Any]], warnings: list[dict[str, str]], answer: list[str]
+) -> dict[str, Any]:
+    """Return the report of chosen sources in its forms, and its evidence."""
     evidence = evidence_of(query, chosen, warnings)
     return {
-        "report": report_of(query, chosen, warnings),
+        "report": report_of(query, chosen, warnings, answer),
+        "html": html_of(query, chosen, warnings, answer),
         "evidence": json.dumps(evidence, ensure_ascii=False, indent=2) + "\n",
+        "sources_json": json.dumps(evidence["sources"], ensure_ascii=False, indent=2) + "\n",
         "sources": evidence["sources"],
         "passages": len(evidence["items"]),
         "warnings": warnings,
@@ -244,12 +358,13 @@ def choose(
     score_all(sources, query_terms(query))
     useful: list[dict[str, Any]] = []
     for source in sources:
-        hits = [each for each in source["passages"] if each["score"] > 0 or source["kind"] == "web"]
+        is_snippet = source["kind"] == "web" and not source.get("read")
+        hits = [each for each in source["passages"] if each["score"] > 0 or is_snippet]
         hits.sort(key=lambda each: (-each["score"], each["start"]))
-        if hits or source["kind"] == "web":
+        if hits or is_snippet:
             best = hits[0]["score"] if hits else 0.0
             useful.append({**source, "passages": hits[:per_source], "score": best})
-        elif source.get("named"):
+        elif source.get("named") or source.get("read"):
             warn(warnings, "no_match", source["url"], "it holds no word of the query")
     useful.sort(key=lambda each: (each["made_up"], -each["score"]))
     if any(each["made_up"] for each in useful[:max_sources]):
@@ -410,9 +525,41 @@ def evidence_of(
     }
 
 
-def report_of(query: str, chosen: list[dict[str, Any]], warnings: list[dict[str, str]]) -> str:
+def html_of(
+    query: str, chosen: list[dict[str, Any]], warnings: list[dict[str, str]], answer: list[str]
+) -> str:
+    """Return the report as a page of HTML without scripts and styles."""
+    title = tagless(one_line(query))
+    lines = ["<!doctype html>", '<html><head><meta charset="utf-8">', f"<title>{title}</title>"]
+    lines += ["</head><body>", f"<h1>{title}</h1>"]
+    lines += [f"<p>{tagless(unescaped(each))}</p>" for each in answer]
+    for number, source in enumerate(chosen, 1):
+        name, url = tagless(one_line(source["title"])), tagless(one_line(source["url"]))
+        place = f'<a href="{url}">{url}</a>' if source["kind"] == "web" else f"<code>{url}</code>"
+        mark = " (made up by the stub)" if source["made_up"] else ""
+        lines.append(f'<h2 id="source-{number}">{number}. {name}{mark}</h2><p>{place}</p>')
+        for passage in source["passages"]:
+            start, end = passage["start"], passage["end"]
+            quote = tagless(visible(source["text"][start:end]))
+            lines.append(f"<blockquote>{quote}</blockquote><p>characters {start} to {end}</p>")
+    if not chosen:
+        lines.append("<p>No source was found.</p>")
+    notes = [tagless(f"{each['about']}: {each['message']} ({each['code']})") for each in warnings]
+    lines += [f"<p>{one_line(each)}</p>" for each in notes]
+    return "\n".join([*lines, "</body></html>", ""])
+
+
+def report_of(
+    query: str,
+    chosen: list[dict[str, Any]],
+    warnings: list[dict[str, str]],
+    answer: list[str],
+) -> str:
     """Return the report as Markdown."""
-    lines = [f"# {escaped(query)}", "", "## Summary", "", *summary_of(chosen), ""]
+    lines = [f"# {escaped(query)}", ""]
+    if answer:
+        lines += ["## Answer", "", *[f"- {each}" for each in answer], ""]
+    lines += ["## Summary", "", *summary_of(chosen), ""]
     if chosen:
         lines += ["## Findings", ""]
         for number, source in enumerate(chosen, 1):
@@ -588,6 +735,18 @@ def quoted(text: str) -> str:
 def escaped(text: str) -> str:
     """Return a text as one line without meaning for Markdown."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", one_line(text))
+
+
+def tagless(text: str) -> str:
+    """Return a text without meaning for HTML."""
+    for letter, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#39")):
+        text = text.replace(letter, f"&{name};")
+    return text
+
+
+def unescaped(text: str) -> str:
+    """Return what `escaped` made of a text, as it was."""
+    return MARKUP.sub("\\1", text)
 
 
 def untagged(text: str) -> str:

@@ -93,7 +93,9 @@ async def test_it_quotes_local_documents_with_their_places_and_replays(hive):
     assert "b.md" not in run["output"]
     assert {each["path"]: each["media_type"] for each in run["artifacts"]} == {
         "report.md": "text/markdown",
+        "report.html": "text/html",
         "evidence.json": "application/json",
+        "sources.json": "application/json",
     }
     names = [each["name"] for each in run["steps"]]
     assert names[0] == "tool.research.gather"
@@ -240,11 +242,12 @@ async def test_a_search_that_fails_or_finds_nothing_leaves_the_documents(answer)
     async with memory_hive(providers=[Search(answer)], settings=BUILTIN) as hive:
         put(hive, a__md="Approvals are parked.")
         _, evidence = await report(hive, documents="a.md")
-        empty, nothing = await report(hive)
+        empty = await hive.run(task="research_report", input={"query": QUERY})
+        written = (Path(empty["artifacts_dir"]) / "report.md").read_text("utf-8")
     assert [each["url"] for each in evidence["sources"]] == ["a.md"]
     assert ("web.search" in codes(evidence)) == isinstance(answer, Exception)
-    assert nothing["sources"] == []
-    assert "No source was found." in empty["output"]
+    assert (empty["status"], empty["error"]["code"]) == ("failed", "nothing_found")
+    assert "No source was found." in written
 
 
 async def test_a_user_who_denies_the_search_gets_a_report_of_the_documents():
@@ -275,5 +278,7 @@ async def test_a_model_calls_it_as_a_tool_and_gets_its_files():
         run = await hive.run("Report.", model="scripted:x")
         replayed = await hive.replay(run["run_id"])
     assert run["status"] == "succeeded"
-    assert {each["path"] for each in run["artifacts"]} == {"report.md", "evidence.json"}
+    assert {each["path"] for each in run["artifacts"]} == {
+        *("report.md", "report.html", "evidence.json", "sources.json")
+    }
     assert replayed.ok

@@ -208,7 +208,7 @@ def reach_of(skill: Skill) -> Reach:
     }
     started = {name: f"skill_{name.partition('.')[0]}" for name in startable(skill)}
     named = {**started, **own, **imported}
-    required = {name: None for name in skill.requires.tools if name not in named}
+    required = {name: None for name in skill.requires.callable_tools if name not in named}
     return Reach(skill.id, {**named, **required}, is_open=skill.phase == "compat")
 
 

@@ -60,7 +60,7 @@ def _rate(rate: Rate | None) -> str:
     return "unlimited" if rate is None else str(rate)
 
 
-_REQUIRED = ("tools", "bins", "env", "os", "python")
+_REQUIRED = ("tools", "optional_tools", "bins", "env", "os", "python")
 
 
 def changed_declarations(old: Skill, new: Skill) -> Iterator[Change]:

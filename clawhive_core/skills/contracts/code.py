@@ -334,7 +334,7 @@ def _declared(skill: Skill) -> dict[str, None]:
     """Return the tools that the contract lets the handlers call, by their full names."""
     own = [f"{skill.id}.{name}" for name in skill.exports.names()]
     imported = [f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools]
-    return dict.fromkeys((*own, *imported, *skill.requires.tools, *startable(skill)))
+    return dict.fromkeys((*own, *imported, *skill.requires.callable_tools, *startable(skill)))
 
 
 def _undeclared(skill: Skill, name: str, place: Place) -> Iterator[Finding]:

@@ -235,7 +235,7 @@ def _require_exported(
     raise InvalidSkill(fields.document.finding("CH0506", path, message, fix, key=is_key))
 
 
-REQUIRES_KEYS = ("tools", "bins", "env", "os", "python")
+REQUIRES_KEYS = ("tools", "optional_tools", "bins", "env", "os", "python")
 
 _EXPORTS_KEYS = (
     *("api_version", "tools", "contracts", "access", "deprecated", "rate_limit"),
@@ -392,6 +392,7 @@ def read_requires(contract: Fields) -> Requires:
         body.texts("python"),
         body.place() if "requires" in contract else None,
         tuple(tools.values()),
+        body.texts("optional_tools"),
     )
 
 

@@ -55,7 +55,7 @@ def uncalled(skill: Skill, contract: Fields) -> Iterator[Finding]:
     steps = {step["tool"] for task in skill.tasks.values() for step in task.steps}
     imported = {f"{each.skill}.{tool.name}" for each in skill.imports for tool in each.tools}
     own = {f"{skill.id}.{name}" for name in skill.exports.names()}
-    called = {*steps, *imported, *own, *skill.requires.tools}
+    called = {*steps, *imported, *own, *skill.requires.callable_tools}
     for tool in skill.grounds:
         if tool not in called:
             free = sorted(called - {*skill.grounds})

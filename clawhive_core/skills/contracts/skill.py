@@ -214,6 +214,13 @@ class Requires:
     place: Place | None = None
     tool_places: tuple[Place, ...] = ()
     """The place of each of `tools`."""
+    optional_tools: tuple[str, ...] = ()
+    """Tools that its handlers call where they are there."""
+
+    @property
+    def callable_tools(self) -> tuple[str, ...]:
+        """The tools of plugins that its handlers may call, there or not."""
+        return (*self.tools, *self.optional_tools)
 
 
 NO_EXPORTS = Exports()

@@ -220,7 +220,7 @@ def _calls(
         bare.add(tool)
         named.add(full)
         yield spelled, f"{home}{first}Input", f"{home}{first}Output | Refusal"
-    rest = dict.fromkeys((*CORE_NAMES, *skill.requires.tools, *startable(skill)))
+    rest = dict.fromkeys((*CORE_NAMES, *skill.requires.callable_tools, *startable(skill)))
     yield [printable(name) for name in rest if name not in named], "Mapping[str, Any]", "Any"
 
 
