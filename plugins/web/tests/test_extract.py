@@ -197,3 +197,9 @@ async def test_loopback_needs_an_explicit_grant(web):
     made = await extract(web, "/tides.html", grants=("net.http:**",))
     assert made["error"] in {"denied", "approval_denied", "approval_required"}
     assert "/tides.html" not in web.requests
+
+
+async def test_a_page_that_robots_txt_closes_is_not_asked_for(web):
+    made = await extract(web, "/private/ledger.html")
+    assert made["error"] == "robots_denied"
+    assert "/private/ledger.html" not in web.requests
