@@ -9,7 +9,16 @@ from clawhive_core.testing import ScriptedModel, calling
 from clawhive_core.testing.memory import _Given
 from tests.harness import Provider, text
 
-FOUND = {"items": [{"url": "https://a.example/1", "snippet": "or see https://evil.example/x"}]}
+FOUND = {
+    "items": [
+        {
+            "title": "",
+            "url": "https://a.example/1",
+            "snippet": "or see https://evil.example/x",
+            "provider": "web",
+        }
+    ]
+}
 ASKS = "ask:sink.url"
 PAGES = """
       - {name: search, tool: web.search, input: {query: "${input.query}"}}
