@@ -8,20 +8,22 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from anyio.lowlevel import checkpoint
 
 from clawhive_mcp.errors import printable
 from clawhive_mcp.servers import Server
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, ByteSendStream, Process
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
 MAX_LINE = 16 * 1024 * 1024
@@ -140,37 +142,24 @@ class Child:
             _guardian.forget(process.pid)
 
     @asynccontextmanager
-    async def streams(
-        self,
-    ) -> AsyncGenerator[
-        tuple[
-            MemoryObjectReceiveStream[SessionMessage | Exception],
-            MemoryObjectSendStream[SessionMessage],
-        ]
-    ]:
+    async def streams(self) -> AsyncGenerator[tuple[_Incoming, _Outgoing]]:
         """Start it and give the two streams of the SDK; at the end, end it.
 
         Raises:
             OSError: It cannot be started.
             SandboxUnavailable: There is no jail here.
         """
-        async with self._running() as process:
-            heard, inbox = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
-            outbox, said = anyio.create_memory_object_stream["SessionMessage"](0)
-            async with anyio.create_task_group() as group, heard, inbox, outbox, said:
-                group.start_soon(self._read, process, heard)
-                group.start_soon(self._write, process, said)
-                group.start_soon(self._keep_stderr, process)
-                try:
-                    yield inbox, outbox
-                finally:
-                    # Its own deadlines bound it, whatever cancels the caller.
-                    with anyio.CancelScope(shield=True):
-                        inbox.close()
-                        outbox.close()
-                        if not isinstance(process, _InJail):
-                            await _stop(process)
-                    group.cancel_scope.cancel()
+        async with self._running() as process, anyio.create_task_group() as group:
+            group.start_soon(self._keep_stderr, process)
+            try:
+                yield _Incoming(process, self._message), _Outgoing(process)
+            finally:
+                # Its own deadlines bound it, whatever cancels the caller.
+                with anyio.CancelScope(shield=True):
+                    if not isinstance(process, _InJail):
+                        group.start_soon(_read_on, process)
+                        await _stop(process)
+                group.cancel_scope.cancel()
 
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[asyncio.subprocess.Process | _InJail]:
@@ -205,24 +194,6 @@ class Child:
         _guardian.watch(process.pid)
         return process
 
-    async def _read(
-        self,
-        process: asyncio.subprocess.Process | _InJail,
-        heard: MemoryObjectSendStream[SessionMessage | Exception],
-    ) -> None:
-        """Pass messages on; after the session's end read on, so that the server can end too."""
-        assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-        lines = Lines(MAX_LINE)
-        async with heard:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                while chunk := await process.stdout.read(_CHUNK):
-                    for line in lines.feed(chunk):
-                        message = self._message(line)
-                        if message is not None:
-                            await heard.send(message)
-        while await process.stdout.read(_CHUNK):
-            pass
-
     def _message(self, line: bytes | Overlong) -> SessionMessage | None:
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
@@ -248,23 +219,77 @@ class Child:
         error = ErrorData(code=INTERNAL_ERROR, message=f"the server's answer {what}")
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
 
-    async def _write(
-        self,
-        process: asyncio.subprocess.Process | _InJail,
-        said: MemoryObjectReceiveStream[SessionMessage],
-    ) -> None:
-        assert process.stdin is not None  # noqa: S101 - it was started with a pipe
-        async with said:
-            with suppress(OSError):  # it reads no more: the end of its stdout says the rest
-                async for each in said:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    process.stdin.write(f"{text}\n".encode())
-                    await process.stdin.drain()
-
     async def _keep_stderr(self, process: asyncio.subprocess.Process | _InJail) -> None:
         assert process.stderr is not None  # noqa: S101 - it was started with a pipe
         while chunk := await process.stderr.read(_CHUNK):
             self._stderr = (self._stderr + chunk)[-_TAIL:]
+
+
+class _Incoming(ObjectReceiveStream["SessionMessage | Exception"]):
+    """The messages of a server, read where they are asked for: no task, no queue between."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process | _InJail,
+        parse: Callable[[bytes | Overlong], SessionMessage | None],
+    ) -> None:
+        self._stdout, self._parse = _given(process.stdout), parse
+        self._lines, self._ended = Lines(MAX_LINE), deque[bytes | Overlong]()
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message.
+
+        Raises:
+            EndOfStream: The server closed its side.
+        """
+        if self._ended:
+            await checkpoint()  # a server that floods keeps nothing else of the loop waiting
+        while True:
+            while self._ended:
+                if (message := self._parse(self._ended.popleft())) is not None:
+                    return message
+            chunk = await self._stdout.read(_CHUNK)
+            if not chunk:
+                raise anyio.EndOfStream
+            self._ended.extend(self._lines.feed(chunk))
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+class _Outgoing(ObjectSendStream["SessionMessage"]):
+    """The way to a server."""
+
+    def __init__(self, process: asyncio.subprocess.Process | _InJail) -> None:
+        self._stdin = _given(process.stdin)
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._is_broken = False
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message; after one that could not be, the end of its stdout says the rest.
+
+        Raises:
+            BrokenResourceError: It read no more before.
+        """
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        try:
+            self._stdin.write(f"{text}\n".encode())
+            async with self._turn:
+                await self._stdin.drain()
+        except OSError:
+            self._is_broken = True
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+async def _read_on(process: asyncio.subprocess.Process | _InJail) -> None:
+    """Read on after the session's end, so that a server which still writes can end too."""
+    stdout = _given(process.stdout)
+    while await stdout.read(_CHUNK):
+        pass
 
 
 class _InJail:

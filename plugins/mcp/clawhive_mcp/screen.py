@@ -44,6 +44,7 @@ class Screen:
         self._probe: int | str | None = None
         self._reading = anyio.CancelScope()
         self._version = _LEGACY
+        self._is_listed = False
         self.pages: dict[str | None, list[Definition]] = {}
         """The usable tools of each page, by the cursor that asked for it."""
         self.dropped: dict[str, str] = {}
@@ -68,9 +69,12 @@ class Screen:
             meta = cast("dict[str, Any]", params.get("_meta") or {})
             version = str(meta.get(_VERSION_KEY) or self._version)
             self._cursors[request.id] = (params.get("cursor"), version)
+            self._is_listed = True
 
     async def next(self, inbox: Any) -> SessionMessage | Exception:
         """Return the next message; what answers an unanswered discovery is made here."""
+        if self._is_listed:  # nothing is discovered any more, and nothing has a deadline here
+            return self._received(await inbox.receive())
         with anyio.CancelScope(deadline=self._reading.deadline) as self._reading:
             return self._received(await inbox.receive())
         request_id, self._probe = self._probe, None
