@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from clawhive_core.errors import SandboxUnavailable, ToolError
+from clawhive_core.execution.sandbox.guests import Given, GuestCalls
 from clawhive_core.execution.sandbox.tools import (
     CLOSE,
     COLLECT_OUTPUTS,
@@ -27,9 +28,9 @@ from clawhive_core.execution.sandbox.tools import (
     result_of,
     shown_stream,
 )
+from clawhive_core.execution.sandbox.views import Views, seen, with_views
 from clawhive_core.model.canonical import canonical_text
 from clawhive_core.model.late import dataclass
-from clawhive_core.model.patterns import pattern
 from clawhive_core.model.tools import ToolMeta, ToolResult
 from clawhive_core.protocols.context import InvokeContext, Stream
 from clawhive_core.protocols.sandbox import (
@@ -61,9 +62,6 @@ _OVERHEAD_MS = 180_000
 """Milliseconds beside a program's own: the first use of an engine may compile its interpreter."""
 MAX_OPEN = 4
 """Interpreters that one run may keep."""
-HTTP_REQUEST = "http.request"
-"""The name by which a program sends a request."""
-_SECRET = pattern(r"\$\{secret:([^}]*)\}")
 _PROGRAMS = {"python": "python -c", "javascript": "node -e"}
 INSTALL = 'pip install ".[sandbox]"'
 """The line that installs our own further engines; other plugins bring more."""
@@ -78,22 +76,8 @@ class Execution:
     outcome: SandboxOutcome
     passed_over: tuple[ToolError, ...] = ()
     """The refusals of the engines before it, each with its name in `data`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The tools, hosts, secrets and variables that a program is given, by name."""
-
-    tools: tuple[str, ...]
-    hosts: tuple[str, ...]
-    secrets: tuple[str, ...]
-    env: tuple[str, ...]
-
-    @classmethod
-    def of(cls, input: Mapping[str, Any]) -> Given:
-        """Return what the input of a `sandbox.*` tool names."""
-        names = (tuple(input.get(each, ())) for each in ("tools", "hosts", "secrets", "env"))
-        return cls(*names)
+    views: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The files of the project that it saw and changed, where it was given any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +90,7 @@ class OpenSandbox:
     program: str
     given: Given
     """What its evaluations may call, each decided anew for the evaluation that calls it."""
+    views: Views
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as `sandbox.open` answers it."""
@@ -114,80 +99,15 @@ class OpenSandbox:
             "engine": self.engine.name,
             "engine_version": self.engine.version,
             "isolation": self.engine.isolation,
+            **({"mounted": mounted} if (mounted := self.views.mounted()) else {}),
         }
 
-
-class GuestCalls:
-    """The calls of a program in a sandbox (`clawhive_core.SandboxHost`): tools, and requests.
-
-    Args:
-        ctx: The call that runs the program; each call is made on its behalf and decided by itself.
-        given: What the program may call, and what its requests may carry.
-        asks: Whether the call was not decided with these secrets, so that each is asked for.
-    """
-
-    def __init__(self, ctx: InvokeContext, given: Given, *, asks: bool = False) -> None:
-        self._ctx, self._given, self._asks = ctx, given, asks
-
-    async def __call__(self, name: str, input: Mapping[str, Any]) -> Any:
-        """Answer one call; of a tool its value, or its refusal.
-
-        Raises:
-            ToolError: `denied`: the program was not given that; or why a request failed.
-        """
-        if name == HTTP_REQUEST and self._given.hosts:
-            return await self._request(input)
-        if name not in self._given.tools:
-            raise ToolError(
-                f"the program was not given `{name}`",
-                code="denied",
-                fix=f'run it with "tools": ["{name}"]',
-            )
-        return await self._ctx.call(name, input)
-
-    async def _request(self, input: Mapping[str, Any]) -> dict[str, Any]:
-        from urllib.parse import urlsplit
-
-        url = str(input.get("url", ""))
-        parts = urlsplit(url)
-        host = parts.netloc if parts.scheme == "https" else f"{parts.scheme}://{parts.netloc}"
-        if host not in self._given.hosts:
-            raise ToolError(
-                f"the program was not given the host `{host}`",
-                code="denied",
-                fix=f'run it with "hosts": ["{host}"]',
-            )
-        given: Mapping[str, Any] = input.get("headers") or {}
-        named = {name for value in given.values() for name in _SECRET.findall(str(value))}
-        used = {name: await self._secret(name) for name in sorted(named)}
-        headers = {
-            key: _SECRET.sub(lambda found: used[found[1]], str(value))
-            for key, value in given.items()
-        }
-        answer = await self._ctx.http.request(
-            str(input.get("method", "GET")),
-            url,
-            headers=headers,
-            content=input.get("body"),
-            follow=False,
-        )
-        body = answer.text
-        sent = dict(answer.headers)
-        for name, value in used.items():  # a host may say what it was sent
-            body = body.replace(value, f"[{name}]")
-            sent = {key: each.replace(value, f"[{name}]") for key, each in sent.items()}
-        return {"status": answer.status, "headers": sent, "body": body}
-
-    async def _secret(self, name: str) -> str:
-        if name not in self._given.secrets:
-            raise ToolError(
-                f"the program was not given the secret `{name}`",
-                code="denied",
-                fix=f'run it with "secrets": ["{name}"]',
-            )
-        if self._asks:
-            await self._ctx.require(f"secret.use:{name}")
-        return self._ctx.secret(name)
+    async def close(self) -> None:
+        """End it, and what it saw."""
+        try:
+            await self.session.close()
+        finally:
+            await anyio.to_thread.run_sync(self.views.close)
 
 
 class SandboxBroker:
@@ -255,11 +175,13 @@ class SandboxBroker:
             stdin = input.get("stdin", "").encode("utf-8", "replace")
             command = SandboxCommand(argv, input.get("script", "main.py"), stdin)
             await anyio.to_thread.run_sync(directory.forget_output)
-            spec = self._spec(directory.path, limits, input, ctx)
-            execution = await self._run(program, command, spec, ctx)
+            async with seen(input, ctx, self.limits) as views:
+                spec = self._spec(directory.path, limits, input, ctx, views)
+                execution = await self._run(program, command, spec, ctx)
+                told = await anyio.to_thread.run_sync(views.told)
             outcome = execution.outcome
             await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
-        return execution
+        return replace(execution, views=told)
 
     async def collect(self, ctx: InvokeContext) -> tuple[Outputs, dict[str, str]]:
         """Copy outputs into the call's artifacts folder.
@@ -304,7 +226,17 @@ class SandboxBroker:
         directory = self._directory(ctx.conversation_id)
         async with self._lock(ctx.conversation_id):
             limits = await anyio.to_thread.run_sync(self._limits, directory, input, ctx.remaining())
-        spec = self._spec(directory.path, limits, input, ctx)
+        async with seen(input, ctx, self.limits, keep=True) as views:
+            spec = self._spec(directory.path, limits, input, ctx, views)
+            engine, session = await self._opened(program, spec, ctx)
+        name = f"sandbox_{ctx.invocation_id}"
+        opened = OpenSandbox(name, engine, session, program, Given.of(input), views)
+        self._sandboxes[ctx.run_id, opened.name] = opened
+        return opened
+
+    async def _opened(
+        self, program: str, spec: SandboxSpec, ctx: InvokeContext
+    ) -> tuple[SandboxEngine, SandboxSession]:
         refusals: list[ToolError] = []
         keeping = (
             each
@@ -314,14 +246,9 @@ class SandboxBroker:
         for engine in strong_enough(keeping, self._minimum, refusals):
             try:
                 await self._prepare(engine, ctx)
-                session = await engine.open_session(spec)
+                return engine, await engine.open_session(spec)
             except SandboxUnavailable as error:
                 refusals.append(unusable(engine.name, error))
-                continue
-            name, given = f"sandbox_{ctx.invocation_id}", Given.of(input)
-            opened = OpenSandbox(name, engine, session, program, given)
-            self._sandboxes[ctx.run_id, opened.name] = opened
-            return opened
         raise refusals[0] if refusals else _no_sessions(program)
 
     async def evaluate(self, input: Mapping[str, Any], ctx: InvokeContext) -> Execution:
@@ -347,12 +274,12 @@ class SandboxBroker:
             try:
                 outcome = await opened.session.evaluate(command, ctx.output, limits, host)
             except SandboxUnavailable as error:
-                del self._sandboxes[key]
+                await self._sandboxes.pop(key).close()
                 raise _closed(input["sandbox"]) from error
             except BaseException:
                 self._sandboxes.pop(key, None)
                 with anyio.CancelScope(shield=True):
-                    await opened.session.close()
+                    await opened.close()
                 raise
             await anyio.to_thread.run_sync(directory.keep_output, outcome.stdout, outcome.stderr)
         if outcome.killed_by is not None:
@@ -363,21 +290,26 @@ class SandboxBroker:
         """End an interpreter of a run, without a name all of them; whether there was any."""
         names = [key for key in self._sandboxes if key[0] == run_id and name in {None, key[1]}]
         for key in names:
-            await self._sandboxes.pop(key).session.close()
+            await self._sandboxes.pop(key).close()
         return bool(names)
 
     async def close(self) -> None:
         """Kill every worker of every engine."""
         for opened in list(self._sandboxes.values()):
-            await opened.session.close()
+            await opened.close()
         self._sandboxes.clear()
         for engine in self._engines():
             await engine.close()
 
     def _spec(
-        self, directory: str, limits: SandboxLimits, input: Mapping[str, Any], ctx: InvokeContext
+        self,
+        directory: str,
+        limits: SandboxLimits,
+        input: Mapping[str, Any],
+        ctx: InvokeContext,
+        views: Views,
     ) -> SandboxSpec:
-        """Return what a program is given: its directory, variables, and a host for its calls.
+        """Return what a program is given: files, variables, and a host for its calls.
 
         Raises:
             ToolError: `variable_not_set`.
@@ -393,7 +325,7 @@ class SandboxBroker:
             )
         env = {name: self._env[name] for name in given.env}
         host = GuestCalls(ctx, given) if given.tools or given.hosts else None
-        return SandboxSpec(directory, env=env, limits=limits, host=host)
+        return SandboxSpec(directory, views.mounts, env, limits, host)
 
     async def _prepare(self, engine: SandboxEngine, ctx: InvokeContext) -> None:
         if isinstance(engine, PreparedEngine):
@@ -604,7 +536,8 @@ def _ended(ctx: InvokeContext, done: Execution) -> ToolResult:
     passed_over = [
         {"engine": each.data["engine"], "reason": each.message} for each in done.passed_over
     ]
-    return result_of(ctx.tool_call_id, done.engine, done.outcome, done.limits, passed_over)
+    result = result_of(ctx.tool_call_id, done.engine, done.outcome, done.limits, passed_over)
+    return with_views(result, done.views)
 
 
 class SandboxProvider:

@@ -50,13 +50,42 @@ _GIVEN: dict[str, Any] = {
         " program never sees them.",
     },
     "env": {**_NAMES, "description": "Environment variables that it may read."},
+    "reads": {
+        **_NAMES,
+        "description": "Files and folders of the project that it sees, read-only, as"
+        " /workspace/PATH; of a folder all that this call may read.",
+    },
 }
 """The rights that a program is given from outside: they are fixed before it starts."""
 _GIVES: dict[str, str | tuple[str, ...]] = {
     "hosts": "net.http:{}/**",
     "secrets": "secret.use:{}",
     "env": "env.read:{}",
+    "reads": "fs.read:{}/**",
 }
+_WRITES: dict[str, Any] = {
+    **_NAMES,
+    "description": "Folders of the project that it sees as /workspace/PATH and may change. When it"
+    " has ended, changed and new files are written into the project as `file.write` would.",
+}
+_CHANGES = ("fs.read:{}/**", "fs.write:{}/**")
+_VIEWS: dict[str, Any] = {
+    "mounted": {
+        "type": "array",
+        "items": _object(
+            {
+                "path": _TEXT,
+                "target": _TEXT,
+                "writable": {"type": "boolean"},
+                "files": _COUNT,
+                "bytes": _COUNT,
+            }
+        ),
+    },
+    "written": {"type": "array", "items": _TEXT},
+    "left_out": {"type": "array", "items": _object({"path": _TEXT, "reason": _TEXT})},
+}
+"""The files of the project that a program was given, and how it changed them."""
 _SENDS = ("hosts:url",)
 
 _CODE: dict[str, Any] = {
@@ -98,6 +127,10 @@ WRITE_FILES = ToolMeta(
     examples=({"files": {"data/input.csv": "a,b\n1,2\n"}},),
 )
 
+_TOLD = [
+    *("exit_code", "stdout", "stderr", "killed_by", "truncated", "engine", "engine_version"),
+    *("isolation", "passed_over", "duration_ms"),
+]
 EXEC = ToolMeta(
     name="sandbox.exec",
     description=(
@@ -141,7 +174,9 @@ EXEC = ToolMeta(
                     "items": _object({"engine": _TEXT, "reason": _TEXT}),
                 },
                 "duration_ms": _COUNT,
-            }
+                **_VIEWS,
+            },
+            _TOLD,
         )
     ),
     provider_id=PROVIDER_ID,
@@ -197,6 +232,8 @@ SHELL = ToolMeta(
             },
             **_RUNNING,
             "env": _GIVEN["env"],
+            "reads": _GIVEN["reads"],
+            "writes": _WRITES,
         },
         ["command"],
     ),
@@ -204,7 +241,12 @@ SHELL = ToolMeta(
     provider_id=PROVIDER_ID,
     capability_level="L2",
     risk="unsafe",
-    effects={"": "sandbox.exec:sh", "env": _GIVES["env"]},
+    effects={
+        "": "sandbox.exec:sh",
+        "env": _GIVES["env"],
+        "reads": _GIVES["reads"],
+        "writes": _CHANGES,
+    },
     category="sandbox",
     keywords=("command", "terminal", "sh", "bash", "run"),
     aliases=("shell_exec",),
@@ -224,7 +266,9 @@ OPEN = ToolMeta(
             "engine": _TEXT,
             "engine_version": _TEXT,
             "isolation": {"enum": list(ISOLATIONS)},
-        }
+            "mounted": _VIEWS["mounted"],
+        },
+        ["sandbox", "engine", "engine_version", "isolation"],
     ),
     provider_id=PROVIDER_ID,
     capability_level="L2",

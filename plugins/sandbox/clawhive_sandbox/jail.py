@@ -190,6 +190,7 @@ def job(
         "links": links,
         "texts": _TEXTS,
         "mounts": [(each.source, each.target, each.writable) for each in mounts],
+        "copies": [],
         "closed": [],
         "directory": None,
         "work": None,

@@ -138,6 +138,8 @@ class JailEngine:
             "a fixed clock": spec.clock,
             "fixed randomness": spec.seed,
         }
+        if self.name == "landlock":
+            wanted["views of files"] = len(spec.mounts) or None
         if lacking := [what for what, value in wanted.items() if value is not None]:
             raise SandboxUnavailable(
                 f"the engine `{self.name}` gives programs no {' and no '.join(lacking)}",
@@ -218,9 +220,11 @@ class JailInstance:
         bin_folder = os.path.dirname(program.path)  # noqa: PTH120 - a string
         env = {"PATH": f"{bin_folder}:{PATH}", **spec.env}
         argv = (program.path, *command.argv[1:])
-        told = job(argv, program.folders, spec.mounts, env, bwrap=self._bwrap)
+        read = [each for each in spec.mounts if not each.writable]
+        told = job(argv, program.folders, read, env, bwrap=self._bwrap)
         return {
             **told,
+            "copies": [(each.source, each.target) for each in spec.mounts if each.writable],
             "cwd": WORK,
             "directory": spec.directory,
             "work": WORK,

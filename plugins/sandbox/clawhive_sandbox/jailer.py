@@ -368,6 +368,7 @@ class Jail:
         self._group = Group()
         self._stage = ""
         self._scratch = Scratch("", None, -1)
+        self._copies: list[Scratch] = []
         self._first = 0
         self._handle = -1
         self._worst = 0
@@ -448,9 +449,10 @@ class Jail:
 
     def _make_scratch(self) -> None:
         job, root = self._job, f"{self._stage}/scratch"
-        size, files = job["file_bytes"], job["files"] + 8
-        if job["directory"] is not None:
-            with _Folder(opened(job["directory"])) as source:
+        size, files = job["file_bytes"], job["files"] + 8 + 4 * len(job["copies"])
+        folders = [job["directory"]] if job["directory"] is not None else []
+        for folder in (*folders, *(each for each, _ in job["copies"])):
+            with _Folder(opened(folder)) as source:
                 for _, found, _ in walk(source.handle):
                     size += -(-found.st_size // _PAGE) * _PAGE
                     files += 1
@@ -459,6 +461,10 @@ class Jail:
         mounted("tmpfs", root, "tmpfs", _NO_SETUID | _NO_DEVICES, bounds)
         self._scratch = Scratch(root, job["directory"], self._owner)
         self._scratch.fill()
+        for number, (source, _) in enumerate(job["copies"]):
+            os.mkdir(f"{root}/copy{number}", 0o711)
+            self._copies.append(Scratch(f"{root}/copy{number}", source, self._owner))
+            self._copies[-1].fill()
 
     def _arguments(self, sources: Sequence[tuple[int, str, str]]) -> Iterator[str]:
         """Yield bubblewrap's arguments, with everything under the stage's own names."""
@@ -484,6 +490,8 @@ class Jail:
             _write(f"{stage}/text{number}", text)
             os.chmod(f"{stage}/text{number}", 0o644)
             yield from ("--ro-bind", f"{stage}/text{number}", path)
+        for copy, (_, target) in zip(self._copies, job["copies"], strict=True):
+            yield from ("--bind", copy.work, target)
         if job["work"] is not None:
             yield from ("--bind", self._scratch.work, job["work"])
         for path in job["closed"]:
@@ -598,7 +606,8 @@ class Jail:
         is_full = self._scratch.is_full()
         problem = None
         try:
-            self._scratch.give_back()
+            for each in (self._scratch, *self._copies):
+                each.give_back()
         except OSError as error:
             problem = f"{error.filename or 'its files'}: {error.strerror}"
         killed = self._group.killed() > 0 or self._worst > self._most()
