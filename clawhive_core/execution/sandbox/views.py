@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, field, replace
@@ -98,6 +96,8 @@ class Views:
             ToolError: As `Workspace.walk`, `too_large`, `io_error`; `invalid_input` for a writable
                 path that is no folder.
         """
+        import tempfile
+
         try:
             self._top = os.path.realpath(tempfile.mkdtemp(prefix="clawhive-views-"))
             for path in _outermost([self._real(each) for each in writes]):
@@ -161,6 +161,8 @@ class Views:
     def close(self) -> None:
         """Remove the copies."""
         if self._top:
+            import shutil
+
             shutil.rmtree(self._top, ignore_errors=True)
 
     @property
