@@ -23,6 +23,12 @@ def plugins():
 
 
 @cache
+def skills():
+    """Return the modules of the shipped skills."""
+    return sorted(ROOT.glob("skills/*/*.py"))
+
+
+@cache
 def text(path):
     """Return a module's text."""
     return path.read_text("utf-8")

@@ -50,7 +50,7 @@ def first_text(call):
 
 def texts():
     """Every text of the source, but for the table of reasons, which raises nothing."""
-    for file in (*sources.core(), *sources.plugins()):
+    for file in (*sources.core(), *sources.plugins(), *sources.skills()):
         if file != PACKAGE / "model" / "refusal.py":
             nodes = sources.nodes(file)
             yield from (node.value for node in nodes if isinstance(node, ast.Constant))
